@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use crate::caller::CallerKey;
 
-/// Why a request may not even wait for a permit.
+/// Why a request may not wait for a permit, or not any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueFull {
-    /// As many requests of the caller wait as one caller may have waiting.
+    /// As many requests of the caller wait as one caller may have waiting, or more than others have in the full queue.
     OfCaller,
     /// As many requests wait as may in all.
     OfAll,
@@ -73,12 +73,11 @@ impl FairSemaphore {
     /// Waits for a permit of the caller. Dropping the future gives up the position in the queue.
     ///
     /// # Errors
-    /// Where too many requests wait already.
+    /// Where too many requests wait already, or while this one waits another caller takes its place in the full queue.
     pub(crate) async fn acquire(self: &Arc<Self>, key: CallerKey) -> Result<FairPermit, QueueFull> {
         match self.enqueue(key)? {
             None => Ok(self.permit(key)),
-            // A request that still waits is never dropped from the queue.
-            Some(permit) => permit.await.map_err(|_| QueueFull::OfAll),
+            Some(permit) => permit.await.map_err(|_| QueueFull::OfCaller),
         }
     }
 
@@ -98,7 +97,7 @@ impl FairSemaphore {
         if state.waiting_of(key) >= self.max_waiting_per_caller {
             return Err(QueueFull::OfCaller);
         }
-        if state.waiting_of_all() >= self.max_waiting {
+        if state.waiting_of_all() >= self.max_waiting && !state.make_room(key) {
             return Err(QueueFull::OfAll);
         }
         let (request, permit) = oneshot::channel();
@@ -154,6 +153,17 @@ impl FairSemaphoreState {
             caller.requests.retain(|request| !request.is_closed());
         }
         self.waiting.retain(|caller| !caller.requests.is_empty());
+    }
+
+    /// Makes room in the full queue for a request of a caller: drops the newest request of the caller with the most, if that
+    /// one has at least two more. Returns whether there is room.
+    fn make_room(&mut self, key: CallerKey) -> bool {
+        let own = self.waiting_of(key);
+        let callers = self.waiting.iter_mut();
+        match callers.max_by_key(|caller| caller.requests.len()) {
+            Some(most) if most.requests.len() >= own + 2 => most.requests.pop_back().is_some(),
+            _ => false,
+        }
     }
 
     /// Takes a permit back from a caller, and counts it for the next request, if there is one.
@@ -213,6 +223,12 @@ mod tests {
     /// A request for a permit.
     type Request = std::pin::Pin<Box<dyn Future<Output = Result<FairPermit, QueueFull>>>>;
 
+    fn poll(request: &mut Request) -> Poll<Result<FairPermit, QueueFull>> {
+        request
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Requests that wait, each with the caller that it is of.
     struct WaitingRequests(Vec<(u8, Request)>);
 
@@ -220,11 +236,9 @@ mod tests {
         /// Adds another request of that caller; the reason if it may not even wait.
         fn add(&mut self, semaphore: &Arc<FairSemaphore>, last: u8) -> Result<(), QueueFull> {
             let semaphore = Arc::clone(semaphore);
-            let mut request = Box::pin(async move { semaphore.acquire(caller(last)).await });
-            match request
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()))
-            {
+            let mut request: Request =
+                Box::pin(async move { semaphore.acquire(caller(last)).await });
+            match poll(&mut request) {
                 Poll::Pending => self.0.push((last, request)),
                 Poll::Ready(outcome) => return outcome.map(|_| ()),
             }
@@ -234,17 +248,14 @@ mod tests {
         /// Removes the request that has got a permit: at most one has.
         fn take_ready(&mut self) -> Option<(u8, FairPermit)> {
             let mut ready = None;
-            let mut context = Context::from_waker(Waker::noop());
-            self.0.retain_mut(
-                |(last, request)| match request.as_mut().poll(&mut context) {
-                    Poll::Pending => true,
-                    Poll::Ready(permit) => {
-                        assert!(ready.is_none(), "one permit was given to two requests");
-                        ready = Some((*last, permit.unwrap()));
-                        false
-                    }
-                },
-            );
+            self.0.retain_mut(|(last, request)| match poll(request) {
+                Poll::Pending => true,
+                Poll::Ready(permit) => {
+                    assert!(ready.is_none(), "one permit was given to two requests");
+                    ready = Some((*last, permit.unwrap()));
+                    false
+                }
+            });
             ready
         }
     }
@@ -326,22 +337,48 @@ mod tests {
 
     #[test]
     fn a_caller_has_a_share_of_the_queue_and_a_cancelled_request_has_none() {
-        let semaphore = FairSemaphore::new(1, 5, 2);
+        let semaphore = FairSemaphore::new(1, 4, 2);
         let running = acquire_free(&semaphore, 0);
         let mut waiting = WaitingRequests(Vec::new());
-        for last in [1, 1, 2, 2] {
+        for last in [1, 1] {
             waiting.add(&semaphore, last).unwrap();
         }
         assert_eq!(waiting.add(&semaphore, 1), Err(QueueFull::OfCaller));
-        waiting.add(&semaphore, 3).unwrap();
-        assert_eq!(waiting.add(&semaphore, 4), Err(QueueFull::OfAll));
+        for last in [2, 3] {
+            waiting.add(&semaphore, last).unwrap();
+        }
+        assert_eq!(waiting.add(&semaphore, 2), Err(QueueFull::OfAll));
         // Clients that have gone count neither for their caller nor for all.
         drop(waiting.0.remove(0));
         drop(waiting.0.remove(1));
         waiting.add(&semaphore, 1).unwrap();
         waiting.add(&semaphore, 4).unwrap();
-        assert_eq!(waiting.add(&semaphore, 5), Err(QueueFull::OfAll));
-        assert_eq!(order(waiting, running), [1, 2, 3, 4, 1]);
+        assert_eq!(waiting.add(&semaphore, 3), Err(QueueFull::OfAll));
+        assert_eq!(order(waiting, running), [1, 3, 4, 1]);
+        assert_unused(&semaphore, 1);
+    }
+
+    /// A few callers cannot keep all others out of the queue.
+    #[test]
+    fn a_full_queue_has_room_for_a_caller_with_fewer_requests() {
+        let semaphore = FairSemaphore::new(1, 4, 4);
+        let running = acquire_free(&semaphore, 0);
+        let mut waiting = WaitingRequests(Vec::new());
+        for last in [1, 1, 1, 1, 2] {
+            waiting.add(&semaphore, last).unwrap();
+        }
+        // The newest request of the first caller was dropped.
+        let (last, mut dropped) = waiting.0.remove(3);
+        assert_eq!(last, 1);
+        let refused = poll(&mut dropped);
+        assert!(matches!(refused, Poll::Ready(Err(QueueFull::OfCaller))));
+        waiting.add(&semaphore, 3).unwrap();
+        let (last, mut dropped) = waiting.0.remove(2);
+        assert_eq!(last, 1);
+        assert!(poll(&mut dropped).is_ready());
+        // No caller takes a place of another that has not more than one request more.
+        assert_eq!(waiting.add(&semaphore, 2), Err(QueueFull::OfAll));
+        assert_eq!(order(waiting, running), [1, 2, 3, 1]);
         assert_unused(&semaphore, 1);
     }
 

@@ -73,21 +73,20 @@ async fn all_permits(context: &Context) -> Vec<FairPermit> {
 
 type WaitingSearch = Pin<Box<dyn Future<Output = Result<FairPermit, QueueFull>>>>;
 
+/// A search of that client, which waits; the reason if it may not.
+fn wait(context: &Arc<Context>, last: u8) -> Result<WaitingSearch, QueueFull> {
+    let permits = Arc::clone(&context.searches.permits);
+    let mut search: WaitingSearch =
+        Box::pin(async move { permits.acquire(client(last).key()).await });
+    match (&mut search).now_or_never() {
+        None => Ok(search),
+        Some(refused) => Err(refused.unwrap_err()),
+    }
+}
+
 /// Has searches of that client wait, as many as may.
 fn fill(context: &Arc<Context>, last: u8) -> Vec<WaitingSearch> {
-    let mut waiting: Vec<WaitingSearch> = Vec::new();
-    loop {
-        let permits = Arc::clone(&context.searches.permits);
-        let mut search: WaitingSearch =
-            Box::pin(async move { permits.acquire(client(last).key()).await });
-        match (&mut search).now_or_never() {
-            None => waiting.push(search),
-            Some(refused) => {
-                refused.unwrap_err();
-                return waiting;
-            }
-        }
-    }
+    std::iter::from_fn(|| wait(context, last).ok()).collect()
 }
 
 /// Doors that search, as requests without a token.
@@ -215,11 +214,10 @@ async fn a_search_waits_for_one_of_each_other_caller() {
 async fn a_full_queue_refuses_searches_for_a_moment() {
     let (_folder, context) = registry().await;
     let permits = all_permits(&context).await;
-    let mut waiting: Vec<WaitingSearch> = Vec::new();
-    for last in 1..=u8::try_from(QUEUE / QUEUE_OF_CALLER).unwrap() {
-        waiting.extend(fill(&context, last));
-    }
+    // One search of each of many clients: a single client would be refused before.
+    let waiting: Vec<_> = (0..=u8::MAX).map(|last| wait(&context, last)).collect();
     assert_eq!(waiting.len(), QUEUE);
+    assert!(waiting.iter().all(Result::is_ok));
     for path in [
         "/v1/agents?q=flights",
         "/v1/agents:suggest?q=fli",
