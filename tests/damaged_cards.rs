@@ -62,7 +62,7 @@ async fn derive_all_again(store: &Store) {
     write.commit().await.unwrap();
 }
 
-/// The kind of failure of every way to the bytes of an agent's card. None of them may tell what is wrong.
+/// The kind of failure of every way to the bytes of an agent's card. No message may say what is wrong.
 async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorKind>> {
     let (app, anyone, id) = (&stage.app, Caller::default(), agent.to_string());
     let query = DiffQuery::default();
@@ -74,16 +74,16 @@ async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorK
             .map(drop),
         agent_diff(app, &anyone, &id, &query).await.map(drop),
     ];
-    let told = |error: a2a_registry_server::error::AppError| {
+    let kind = |error: a2a_registry_server::error::AppError| {
         assert!(!error.public.contains("sha256"), "{}", error.public);
         assert!(!error.public.contains(&id), "{}", error.public);
         error.kind
     };
-    outcomes.map(|outcome| outcome.err().map(told)).to_vec()
+    outcomes.map(|outcome| outcome.err().map(kind)).to_vec()
 }
 
 /// The versions that events report as damaged.
-async fn reported(stage: &Stage) -> Vec<String> {
+async fn reported_versions(stage: &Stage) -> Vec<String> {
     let events = events_after(&stage.app, &stage.admin, &mut 0, 1000)
         .await
         .unwrap();
@@ -132,7 +132,7 @@ async fn changed_bytes_are_never_served(url: &str) {
         assert_eq!(failures(&stage, agent.id, &version.digest).await, internal);
         assert!(stage.served(other.id).await.is_some());
         report_damaged_cards(&stage.app).await.unwrap();
-        assert_eq!(reported(&stage).await, [version.id.to_string()]);
+        assert_eq!(reported_versions(&stage).await, [version.id.to_string()]);
         assert!(detail(&stage).await.starts_with("1 stored cards"));
         // Another process finds the same, and reports nothing that was reported.
         stage = stage.restart(|_| ()).await;
@@ -211,11 +211,11 @@ async fn bytes_that_come_in_again_mend_a_card(url: &str) {
     assert_eq!(stage.served(agent.id).await.as_ref(), Some(&bytes));
 }
 
-both_databases!(a_damaged_card_is_told_to_operators_alone);
+both_databases!(only_operators_learn_which_card_is_damaged);
 
 /// Over HTTP a damaged card is a 500 that names nothing, while the process stays ready. Log, metric, event and `doctor`
 /// have the rest.
-async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
+async fn only_operators_learn_which_card_is_damaged(url: &str) {
     let origin = Origin::start();
     origin.answer(
         "/card.json",
@@ -244,9 +244,9 @@ async fn a_damaged_card_is_told_to_operators_alone(url: &str) {
     ] {
         let answer = registry.get(&door).await;
         answer.problem(500, "internal");
-        let told = answer.text();
-        assert!(!told.contains("sha256") && !told.contains("Evil"), "{told}");
-        assert!(!told.contains("stored bytes"), "{told}");
+        let text = answer.text();
+        assert!(!text.contains("sha256") && !text.contains("Evil"), "{text}");
+        assert!(!text.contains("stored bytes"), "{text}");
     }
     let ready = registry.admin("/readyz").await.expect(200);
     assert!(

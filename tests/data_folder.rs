@@ -181,6 +181,24 @@ async fn a_removed_database_begins_anew_only_when_that_is_accepted() {
     assert_eq!(agents_of(&setup).await, 0);
 }
 
+/// A removed database is put back after the refusal. The one that the refused start has begun leaves no log, which SQLite
+/// would apply to the old file.
+#[tokio::test]
+async fn a_removed_database_can_be_put_back_after_the_refusal() {
+    let (_origin, registry) = with_an_agent(Setup::new()).await;
+    let setup = registry.setup.clone();
+    indexed_to_the_end(&registry).await;
+    registry.stop().await;
+    let file = database_of(&setup);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let line = setup.refused().await;
+    assert!(line.contains("put the right database back"), "{line}");
+    assert!(!log_of(&file).exists());
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(agents_of(&setup).await, 1);
+}
+
 /// The data folder and the database belong to the first process, also when somebody has deleted the lock files.
 #[tokio::test]
 async fn deleted_lock_files_let_no_second_process_in() {

@@ -301,12 +301,12 @@ impl<'de> Visitor<'de> for Node<'_, '_, '_> {
             }
             map.insert(name, value);
         }
-        Ok(Value::Object(fitted(map)))
+        Ok(Value::Object(shrink_single(map)))
     }
 }
 
-/// The same members, where there is one without the room for three that a map begins with.
-fn fitted(map: Map<String, Value>) -> Map<String, Value> {
+/// Frees the room of a map with a single member: a map begins with room for three more.
+fn shrink_single(map: Map<String, Value>) -> Map<String, Value> {
     if map.len() != 1 {
         return map;
     }

@@ -135,10 +135,7 @@ fn data_folder(path: &Path) -> DoctorCheck {
 
 async fn database(config: Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
-    let file = config.store.data_dir.join("registry.sqlite");
-    let store = &config.store;
-    let is_default = store.database.is_empty() && store.database_file.is_none();
-    if is_default && !file.exists() {
+    if is_database_missing(&config) {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
@@ -149,6 +146,13 @@ async fn database(config: Config) -> DoctorCheck {
         Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
         Err(_) => check(CheckStatus::Fail, "does not respond".into()),
     }
+}
+
+/// Whether no database is configured, and the one in the data folder does not exist yet.
+fn is_database_missing(config: &Config) -> bool {
+    let store = &config.store;
+    let is_default = store.database.is_empty() && store.database_file.is_none();
+    is_default && !store.data_dir.join("registry.sqlite").exists()
 }
 
 /// Hashes every stored card: one result for all, and one for each damaged card.
@@ -198,8 +202,7 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
 
 /// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
 async fn account_names(config: Config) -> Vec<DoctorCheck> {
-    let file = config.store.data_dir.join("registry.sqlite");
-    if config.store.database.is_empty() && !file.exists() {
+    if is_database_missing(&config) {
         return Vec::new();
     }
     let reserved = local::reserved_names(config).await.unwrap_or_default();
@@ -286,6 +289,15 @@ mod tests {
         let missing = folder.path().join("missing");
         assert_eq!(data_folder(&missing).verdict, CheckStatus::Warn);
         assert!(!missing.exists());
+    }
+
+    #[test]
+    fn only_the_database_in_the_data_folder_may_be_missing() {
+        let mut config = Config::default();
+        config.store.data_dir = "/no/folder".into();
+        assert!(is_database_missing(&config));
+        config.store.database_file = Some("/no/folder/url".into());
+        assert!(!is_database_missing(&config));
     }
 
     #[test]

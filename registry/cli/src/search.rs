@@ -92,7 +92,7 @@ pub struct SearchArgs {
     /// Make the search that you have saved under this name; only --limit, --page-token and --explain go with it
     #[arg(long, value_name = "NAME")]
     saved: Option<String>,
-    /// Say how each score came about
+    /// Say how the scores of the first ten hits came about
     #[arg(long)]
     explain: bool,
 }

@@ -1,4 +1,4 @@
-//! How deep a policy is nested, and how much it asks for: Cedar reads, rewrites and drops conditions by recursion, and a stack
+//! How deep a policy is nested, and how large it is: Cedar reads, rewrites and drops conditions by recursion, and a stack
 //! has an end.
 
 /// Brackets within brackets.
@@ -8,7 +8,7 @@ pub(crate) const MAX_OPERATORS: usize = 500;
 /// The stack on which policies are read. Only what is used of it takes memory.
 const STACK: usize = 256 * 1024 * 1024;
 
-/// How much a policy asks of whoever reads and evaluates it, counted in its text.
+/// How much work a policy is to read and to evaluate, counted in its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextSize {
     /// Brackets within brackets.
@@ -23,7 +23,7 @@ pub(crate) struct TextSize {
 
 impl TextSize {
     /// Counts a text, without comments.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn measure(text: &str) -> Self {
         let mut size = Self::default();
         let mut brackets = 0_usize;
         let mut rest = text.chars().peekable();
@@ -55,7 +55,7 @@ impl TextSize {
             match character {
                 '"' => {
                     size.terms += 1;
-                    let length = literal(&mut rest);
+                    let length = skip_literal(&mut rest);
                     size.pattern_chars += if is_pattern { length } else { 0 };
                 }
                 '(' | '[' | '{' => {
@@ -72,8 +72,8 @@ impl TextSize {
     }
 }
 
-/// Reads on behind the end of a text literal; returns its characters, an escaped one as one.
-fn literal(rest: &mut impl Iterator<Item = char>) -> usize {
+/// Skips the rest of a text literal; returns the number of its characters, an escaped one counted as one.
+fn skip_literal(rest: &mut impl Iterator<Item = char>) -> usize {
     let mut length = 0;
     while let Some(inside) = rest.next() {
         match inside {
@@ -88,7 +88,7 @@ fn literal(rest: &mut impl Iterator<Item = char>) -> usize {
 
 /// Whether a text is nested deeper than policies are read.
 pub(crate) fn is_too_deep(text: &str) -> bool {
-    let size = TextSize::of(text);
+    let size = TextSize::measure(text);
     size.depth > MAX_BRACKETS || size.operators > MAX_OPERATORS
 }
 
@@ -132,7 +132,7 @@ mod tests {
             ("a.like(\"*b\")", 3, 0),
             ("\"like\" \"*b\"", 2, 0),
         ] {
-            let size = TextSize::of(text);
+            let size = TextSize::measure(text);
             assert_eq!(
                 (size.terms, size.pattern_chars),
                 (terms, pattern_chars),

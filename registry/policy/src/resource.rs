@@ -90,8 +90,8 @@ fn domain(id: EntityUid, name: &str) -> Result<Entity, String> {
 /// Characters of a text of the card's author that a pattern is compared with: comparing takes time with both.
 const MAX_TEXT: usize = 256;
 
-/// The beginning of a text.
-fn beginning(text: &str) -> &str {
+/// Cuts a text to [`MAX_TEXT`] characters.
+fn cut_text(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_TEXT);
     end.map_or(text, |(end, _)| &text[..end])
 }
@@ -107,7 +107,7 @@ fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, Res
         ("proof_methods", set(&facts.proof_methods)),
         ("covered", truth(facts.covered)),
         ("labels", set(&facts.labels)),
-        ("provider", text(beginning(&facts.provider))),
+        ("provider", text(cut_text(&facts.provider))),
         ("skills", set(&facts.skills)),
         ("tags", set(&facts.tags)),
         ("capabilities", set(&facts.capabilities)),

@@ -130,7 +130,7 @@ impl PolicySet {
 
     /// The same policies under another number.
     #[must_use]
-    pub fn numbered(self, number: u64) -> Self {
+    pub fn with_number(self, number: u64) -> Self {
         Self { number, ..self }
     }
 
@@ -348,16 +348,16 @@ fn limits(written: &[PolicyText]) -> Vec<Fault> {
 pub fn cost_faults(written: &[PolicyText]) -> Vec<Fault> {
     let (mut terms, mut pattern_chars) = (0, 0);
     for one in written {
-        let size = TextSize::of(&one.text);
+        let size = TextSize::measure(&one.text);
         terms += size.terms;
         pattern_chars += size.pattern_chars;
         let message = if pattern_chars > MAX_PATTERN_CHARS {
             format!(
-                "the patterns of `like` of a set have at most {MAX_PATTERN_CHARS} characters together, and with this policy they have {pattern_chars}; a list with `contains` takes the place of patterns without `*`"
+                "the patterns of `like` in a set may have {MAX_PATTERN_CHARS} characters together, and with this policy they have {pattern_chars}; use a list with `contains` in place of patterns without `*`"
             )
         } else if terms > MAX_TERMS {
             format!(
-                "the policies of a set have at most {MAX_TERMS} words, numbers and texts together, and with this one they have {terms}; a label or a collection takes the place of a long list"
+                "the policies of a set may have {MAX_TERMS} words, numbers and texts together, and with this one they have {terms}; use a label or a collection in place of a long list"
             )
         } else {
             continue;

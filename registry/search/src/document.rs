@@ -104,5 +104,5 @@ pub struct SkillText {
     /// Example requests.
     pub examples: Vec<String>,
     /// The skill as hits show it, rendered as JSON in one line; empty, for all skills alike, where the hit has them itself.
-    pub shown: String,
+    pub rendered: String,
 }

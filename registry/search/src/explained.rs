@@ -130,7 +130,7 @@ impl<'a> Explainer<'a> {
             Some(_) => reasons.find(),
             None => FoundForms::new(),
         };
-        let told = reasons.told(&found)?;
+        let scored = reasons.score_words(&found)?;
         let words = match weight {
             None => None,
             Some(weight) if self.is_small => {
@@ -143,7 +143,7 @@ impl<'a> Explainer<'a> {
                     (None, SortValue::Score(score)) => Some(*score),
                     (None, _) => None,
                 };
-                Some(reasons.main_terms(&told, score.map(|score| score - added.sum()))?)
+                Some(reasons.explain_main_terms(&scored, score.map(|score| score - added.sum()))?)
             }
         };
         let parts = ScoreParts {
@@ -151,7 +151,7 @@ impl<'a> Explainer<'a> {
             added,
             blended,
         };
-        let summary = reasons.sentences(&told, &parts);
+        let summary = reasons.sentences(&scored, &parts);
         let words = words.map(|words| with_added(words, added));
         let whole = match blended {
             Some(blended) => Some(blended.explanation(words)),

@@ -408,7 +408,7 @@ mod tests {
             description: String::new(),
             tags: vec!["é".into(), "t".into()],
             examples: vec!["example".into()],
-            shown: String::new(),
+            rendered: String::new(),
         };
         let all = AgentTexts {
             name: "name".into(),

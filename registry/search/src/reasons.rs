@@ -19,7 +19,7 @@ const MAX_MEMBERS: usize = 3;
 /// The most characters of a skill's name in a sentence.
 const MAX_NAME_CHARS: usize = 60;
 /// The most forms of a query's words whose scores are computed for one hit.
-const MAX_TOLD_FORMS: usize = 32;
+const MAX_SCORED_FORMS: usize = 32;
 /// The most terms in the computation of a score, where not all are shown.
 const MAX_MAIN_TERMS: usize = 16;
 /// The most bytes of an agent's texts in which the words of a query are looked for.
@@ -68,7 +68,7 @@ enum Member {
 pub(super) type FoundForms = HashMap<String, FoundForm>;
 
 /// A word of the query with the form that the agent has and that gives it its score.
-pub(super) struct ToldWord<'a> {
+pub(super) struct ScoredWord<'a> {
     word: &'a QueryWord,
     form: &'a str,
     weight: Score,
@@ -77,9 +77,8 @@ pub(super) struct ToldWord<'a> {
 }
 
 impl<'r> Reasons<'r> {
-    /// The words of the query that the agent has, in their order. Of more than [`MAX_TOLD_FORMS`] forms the rarest are looked
-    /// at, which tell most.
-    pub fn told<'a>(&self, found: &'a FoundForms) -> Result<Vec<ToldWord<'a>>, IndexError>
+    /// The words of the query that the agent has, in their order. Of more than [`MAX_SCORED_FORMS`] forms the rarest are scored.
+    pub fn score_words<'a>(&self, found: &'a FoundForms) -> Result<Vec<ScoredWord<'a>>, IndexError>
     where
         'r: 'a,
     {
@@ -91,53 +90,56 @@ impl<'r> Reasons<'r> {
                 Some((number, form, weight, places))
             }));
         }
-        if candidates.len() > MAX_TOLD_FORMS {
-            let mut kept = Vec::with_capacity(candidates.len());
+        if candidates.len() > MAX_SCORED_FORMS {
+            let mut weighed = Vec::with_capacity(candidates.len());
             for candidate in candidates {
-                kept.push((self.tells(candidate.1, candidate.2)?, candidate));
+                weighed.push((self.estimate_weight(candidate.1, candidate.2)?, candidate));
             }
-            kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-            kept.truncate(MAX_TOLD_FORMS);
-            candidates = kept.into_iter().map(|(_, candidate)| candidate).collect();
+            weighed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            weighed.truncate(MAX_SCORED_FORMS);
+            candidates = weighed
+                .into_iter()
+                .map(|(_, candidate)| candidate)
+                .collect();
             candidates.sort_by_key(|(number, ..)| *number);
         }
-        let mut told: Vec<(usize, ToldWord<'a>)> = Vec::new();
+        let mut scored: Vec<(usize, ScoredWord<'a>)> = Vec::new();
         for (number, form, weight, places) in candidates {
             let Some(score) = self.score(form, weight)? else {
                 continue;
             };
-            let one = ToldWord {
+            let one = ScoredWord {
                 word: &self.words[number],
                 form,
                 weight,
                 score,
                 places,
             };
-            match told.last_mut().filter(|(known, _)| *known == number) {
+            match scored.last_mut().filter(|(known, _)| *known == number) {
                 Some((_, known)) if score > known.score => *known = one,
                 Some(_) => {}
-                None => told.push((number, one)),
+                None => scored.push((number, one)),
             }
         }
-        Ok(told.into_iter().map(|(_, word)| word).collect())
+        Ok(scored.into_iter().map(|(_, word)| word).collect())
     }
 
-    /// How much a form tells: the more, the fewer agents have it.
-    fn tells(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
+    /// Estimates how much a form counts in a score: the more, the fewer agents have it.
+    fn estimate_weight(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
         let term = Term::from_field_text(self.fields.text, form);
         let holders = self.statistics.doc_freq(&term)? as Score;
         let agents = self.statistics.total_num_docs()? as Score;
         Ok(weight * (1.0 + agents / (holders + 1.0)).ln())
     }
 
-    /// The computation of a full-text score by the terms that matter most, and the sum of all others; without the score,
-    /// that of these terms alone.
-    pub fn main_terms(
+    /// Explains a full-text score by the terms that matter most, and the sum of all others; without the score, by these terms
+    /// alone.
+    pub fn explain_main_terms(
         &self,
-        told: &[ToldWord<'_>],
+        words: &[ScoredWord<'_>],
         score: Option<Score>,
     ) -> Result<Explanation, IndexError> {
-        let mut most: Vec<&ToldWord<'_>> = told.iter().collect();
+        let mut most: Vec<&ScoredWord<'_>> = words.iter().collect();
         most.sort_by(|one, other| other.score.total_cmp(&one.score));
         most.truncate(MAX_MAIN_TERMS);
         let sum: Score = most.iter().map(|word| word.score).sum();
@@ -157,7 +159,7 @@ impl<'r> Reasons<'r> {
     }
 
     /// The sentences, the first ones about the words of the query. Each figure is a part of the whole score.
-    pub fn sentences(&self, told: &[ToldWord<'_>], parts: &ScoreParts) -> Vec<String> {
+    pub fn sentences(&self, scored: &[ScoredWord<'_>], parts: &ScoreParts) -> Vec<String> {
         let words = parts.words.unwrap_or(0.0);
         let full_text = words + parts.added.sum();
         let (factor, total) = match &parts.blended {
@@ -169,16 +171,15 @@ impl<'r> Reasons<'r> {
         let mut sentences = Vec::new();
         if parts.words.is_some() {
             let mut left = words;
-            for word in told {
+            for word in scored {
                 left -= word.score;
                 let reason = word.reason(&skills);
                 sentences.push(format!("{reason} {}", figure(word.score)));
             }
             if left.abs() > ROUNDING * (1.0 + words) {
                 let figure = figure(left);
-                sentences.push(format!(
-                    "phrases and required parts of the query match {figure}"
-                ));
+                // Prefixes, phrases and required parts, and words beyond the bounds of what is scored here.
+                sentences.push(format!("other parts of the query match {figure}"));
             }
             let skill = |part: u32| Some(quoted(skills.get(part as usize)?));
             for (reason, score) in parts.added.reasons(skill) {
@@ -255,7 +256,7 @@ impl<'r> Reasons<'r> {
     }
 }
 
-impl ToldWord<'_> {
+impl ScoredWord<'_> {
     /// Where the agent has the word.
     fn reason(&self, skills: &[String]) -> String {
         let (members, verb) = self.places.named(skills);

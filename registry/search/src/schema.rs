@@ -142,7 +142,7 @@ impl Fields {
             Err(_) => out.add_bytes(self.hit_bytes, &agent.hit),
         }
         let shown = agent.skills.iter().take(MAX_SKILLS);
-        let shown: Vec<&str> = shown.map(|skill| skill.shown.as_str()).collect();
+        let shown: Vec<&str> = shown.map(|skill| skill.rendered.as_str()).collect();
         if shown.iter().any(|skill| !skill.is_empty()) {
             out.add_text(self.shown_skills, shown.join(SKILL_SEPARATOR));
         }

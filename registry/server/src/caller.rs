@@ -98,7 +98,7 @@ fn listed(set: &impl ToString) -> String {
     }
 }
 
-/// Whom something is counted for that one caller may have a share of: turns at a search, open streams.
+/// Whom something is counted for that one caller may have a share of: searches, open streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerKey {
     /// An account, whatever its tokens and addresses.

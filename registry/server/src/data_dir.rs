@@ -29,16 +29,16 @@ pub enum DataDirError {
     )]
     DatabaseTaken(PathBuf),
     /// The folder does not exist.
-    #[error("there is no data folder {0}; give --data-dir the folder of a registry")]
+    #[error("the data folder {0} does not exist; give --data-dir the folder of a registry")]
     Missing(PathBuf),
     /// The database file does not exist.
     #[error(
-        "there is no database {0}; give --data-dir the folder of a registry, or --database its file"
+        "the database {0} does not exist; give --data-dir the folder of a registry, or --database its file"
     )]
     DatabaseMissing(PathBuf),
 }
 
-/// A data folder held by this process until it is dropped.
+/// A data folder that this process has locked until this is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -58,7 +58,7 @@ impl DataDir {
     /// If the folder cannot be written, or another process holds the folder or the file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         make(path).map_err(|error| unusable(path, error))?;
-        Self::take(path, database)
+        Self::lock_all(path, database)
     }
 
     /// Takes the locks as [`DataDir::open`] does, but creates neither the folder nor a database.
@@ -71,16 +71,16 @@ impl DataDir {
         }
         match database {
             Some(file) if !file.exists() => Err(DataDirError::DatabaseMissing(file.to_owned())),
-            _ => Self::take(path, database),
+            _ => Self::lock_all(path, database),
         }
     }
 
-    fn take(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
+    fn lock_all(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         let taken = || DataDirError::Taken(path.to_owned());
         let lock = lock(&path.join(LOCK))
             .map_err(|error| unusable(path, error))?
             .ok_or_else(taken)?;
-        let folder_lock = lock_itself(path, cfg!(unix)).map_err(|Held| taken())?;
+        let folder_lock = lock_itself(path, cfg!(unix)).map_err(|LockConflict| taken())?;
         let elsewhere = database.filter(|file| !is_inside(file, path));
         let mut data_dir = Self {
             path: path.to_owned(),
@@ -90,7 +90,7 @@ impl DataDir {
             database_file_lock: None,
         };
         if let Some(file) = database {
-            data_dir.hold_database(file)?;
+            data_dir.lock_database(file)?;
         }
         Ok(data_dir)
     }
@@ -99,12 +99,12 @@ impl DataDir {
     ///
     /// # Errors
     /// If another process holds it.
-    pub fn hold_database(&mut self, file: &Path) -> Result<(), DataDirError> {
+    pub fn lock_database(&mut self, file: &Path) -> Result<(), DataDirError> {
         if self.database_file_lock.is_none() {
             // Only on Linux are these locks unrelated to those that SQLite takes on the same file.
-            let held = lock_itself(file, cfg!(target_os = "linux"));
+            let lock = lock_itself(file, cfg!(target_os = "linux"));
             self.database_file_lock =
-                held.map_err(|Held| DataDirError::DatabaseTaken(file.to_owned()))?;
+                lock.map_err(|LockConflict| DataDirError::DatabaseTaken(file.to_owned()))?;
         }
         Ok(())
     }
@@ -123,21 +123,21 @@ fn unusable(path: &Path, error: std::io::Error) -> DataDirError {
 }
 
 /// Another process holds a lock.
-struct Held;
+struct LockConflict;
 
 /// Locks a folder or file itself, for as long as it exists. `None` where that cannot be done, as on some network file
 /// systems: there only the lock files count.
 ///
 /// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays open
 /// until the data folder is given up, after the database.
-fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, Held> {
+fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, LockConflict> {
     if !supported {
         return Ok(None);
     }
     let opened = File::open(path).map_err(TryLockError::Error);
     match opened.and_then(|file| file.try_lock().map(|()| Lock(file))) {
         Ok(lock) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => Err(Held),
+        Err(TryLockError::WouldBlock) => Err(LockConflict),
         Err(TryLockError::Error(error)) => {
             tracing::debug!(path = %path.display(), %error, "only the lock file is locked");
             Ok(None)
@@ -266,7 +266,7 @@ mod tests {
         let alias = other.path().join("alias.sqlite");
         let mut first = DataDir::open(one.path(), Some(&file)).unwrap();
         std::fs::write(&file, "").unwrap();
-        first.hold_database(&file).unwrap();
+        first.lock_database(&file).unwrap();
         std::os::unix::fs::symlink(&file, &alias).unwrap();
         for named in [&file, &alias] {
             let second = DataDir::open(other.path(), Some(named));

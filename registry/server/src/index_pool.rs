@@ -1,13 +1,13 @@
-//! The bounded pool of threads that searches run on, in fair turns of the callers.
+//! The bounded pool of threads that searches run on, shared fairly among the callers.
 
 use a2a_registry_search::{Index, IndexError};
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::memory::turns::NoTurn;
+use crate::memory::fair_semaphore::QueueFull;
 
-/// Seconds after which a search that was sent away may be tried again.
+/// Seconds after which a refused search may be tried again.
 const RETRY_AFTER: u32 = 1;
 
 /// Runs a search of the caller on a thread of the bounded pool.
@@ -20,22 +20,22 @@ pub(crate) async fn run<T: Send + 'static>(
     caller: &Caller,
     search: impl Fn(&Index) -> Result<T, IndexError> + Send + 'static,
 ) -> Result<T, AppError> {
-    let turn = context.searches.turns.take(caller.key()).await;
-    let turn = turn.map_err(|none| match none {
-        NoTurn::Own => AppError {
+    let permit = context.searches.permits.acquire(caller.key()).await;
+    let permit = permit.map_err(|full| match full {
+        QueueFull::OfCaller => AppError {
             retry_after: Some(RETRY_AFTER),
             ..AppError::new(
                 ErrorKind::TooManyRequests,
                 "Too many of your searches are waiting; wait for some of them, then try again.",
             )
         },
-        NoTurn::All => {
+        QueueFull::OfAll => {
             AppError::unavailable("Too many searches are waiting; try again.", RETRY_AFTER)
         }
     })?;
     let index = context.index.clone();
     let outcome = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         index.asked(search)
     })
     .await;

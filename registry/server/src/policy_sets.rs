@@ -104,17 +104,18 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 
 /// Compiled sets that are kept: the one in force, its successor, and what is being written.
 const COMPILED: usize = 4;
-/// Sets that somebody writes that are compiled or wait for it; further ones get 503. Each holds its texts meanwhile, at most
-/// 4 MiB.
-const DRAFTS: usize = 8;
+/// The most drafts of sets that wait to be compiled; further ones get 503. Each holds its texts meanwhile, at most 4 MiB.
+const MAX_WAITING_DRAFTS: usize = 8;
 
 /// The sets that this process has compiled last, by their texts: a set that was previewed is compiled once, and what was
 /// accepted is at hand for the first write that admits by it, which holds the lock of the database.
 #[derive(Debug)]
 pub(crate) struct CompiledSets {
     recent: Mutex<VecDeque<(Vec<u8>, PolicySet)>>,
-    drafts: Semaphore,
-    drafting: Arc<Semaphore>,
+    /// A permit for each draft that may wait.
+    waiting: Semaphore,
+    /// The permit of the draft that is compiled.
+    compiling: Arc<Semaphore>,
 }
 
 impl Default for CompiledSets {
@@ -122,8 +123,8 @@ impl Default for CompiledSets {
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
-            drafts: Semaphore::new(DRAFTS),
-            drafting: Arc::new(Semaphore::new(1)),
+            waiting: Semaphore::new(MAX_WAITING_DRAFTS),
+            compiling: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -159,27 +160,27 @@ impl CompiledSets {
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let turn = self.turn().await?;
-        self.compiled_beside(0, texts, rules, turn).await
+        let permit = self.acquire_permit().await?;
+        self.compiled_beside(0, texts, rules, permit).await
     }
 
-    /// The turn of one set that somebody writes or looks at.
+    /// Waits for the permit to compile a draft or an old set.
     ///
     /// # Errors
     /// `Unavailable` where too many wait.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AppError> {
-        let Ok(_place) = self.drafts.try_acquire() else {
+    pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, AppError> {
+        let Ok(_waiting) = self.waiting.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
                 1,
             ));
         };
-        let turn = Arc::clone(&self.drafting).acquire_owned().await;
-        turn.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
+        let permit = Arc::clone(&self.compiling).acquire_owned().await;
+        permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
     /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one
-    /// takes a second. `turn` is given back when that is done, whether or not anybody still waits.
+    /// takes a second. `permit` is held until that is done, whether or not a client still waits.
     ///
     /// # Errors
     /// Every fault of the policies, or where the work was aborted.
@@ -188,17 +189,17 @@ impl CompiledSets {
         number: u64,
         texts: Vec<PolicyText>,
         rules: &Rules,
-        turn: impl Send + 'static,
+        permit: impl Send + 'static,
     ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
         let beside = beside(rules);
         let key = serde_json::to_vec(&(&texts, &beside));
         let key = key.map_err(|error| AppError::internal(error.to_string()))?;
         let key = digest(&SHA256, &key).as_ref().to_vec();
         if let Some(set) = self.find(&key) {
-            return Ok(Ok(set.numbered(number)));
+            return Ok(Ok(set.with_number(number)));
         }
         let compile = move || {
-            let _turn = turn;
+            let _permit = permit;
             PolicySet::compile_beside(number, &texts, &beside)
         };
         let compiled = tokio::task::spawn_blocking(compile).await;
@@ -221,7 +222,7 @@ pub(crate) async fn newest_set(
     rules: &Rules,
 ) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    compiled(sets, newest, rules).await
+    compiled(sets, newest, rules, ()).await
 }
 
 /// The number of a kept set.
@@ -265,7 +266,7 @@ pub(crate) fn deselections<'a>(
     })
 }
 
-/// A kept set, compiled; the shipped one without.
+/// A kept set, compiled; the shipped one without. `permit` is held until it is compiled.
 ///
 /// # Errors
 /// Where this version of the program cannot compile it.
@@ -273,13 +274,14 @@ pub(crate) async fn compiled(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
     rules: &Rules,
+    permit: impl Send + 'static,
 ) -> Result<PolicySet, AppError> {
     let (number, texts) = match &row {
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
     let set = sets
-        .compiled_beside(number, texts, rules, ())
+        .compiled_beside(number, texts, rules, permit)
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -335,7 +337,9 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let accepted = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let accepted = compiled(&sets, Some(row("first")), &rules, ())
+            .await
+            .unwrap();
         let is_same =
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
@@ -343,7 +347,9 @@ mod tests {
         for other in 0..COMPILED {
             draft(&format!("p{other}")).await;
         }
-        let again = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        let again = compiled(&sets, Some(row("first")), &rules, ())
+            .await
+            .unwrap();
         assert!(!is_same(&first, &again));
     }
 
@@ -358,8 +364,10 @@ mod tests {
         let costly = vec![text("costly", &costly)];
         let faults = sets.draft(costly.clone(), &rules).await.unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
-        let _turn = sets.drafting.acquire().await.unwrap();
-        let ids: Vec<String> = (0..DRAFTS).map(|number| format!("p{number}")).collect();
+        let _permit = sets.compiling.acquire().await.unwrap();
+        let ids: Vec<String> = (0..MAX_WAITING_DRAFTS)
+            .map(|number| format!("p{number}"))
+            .collect();
         let mut waiting: Vec<_> = ids
             .iter()
             .map(|id| Box::pin(sets.draft(open(id), &rules)))
@@ -378,7 +386,7 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let kept = compiled(&sets, Some(kept), &rules).await.unwrap();
+        let kept = compiled(&sets, Some(kept), &rules, ()).await.unwrap();
         assert_eq!(kept.number(), 1);
     }
 }

@@ -187,9 +187,13 @@ impl Context {
 
     /// Closes the database.
     pub async fn close(&self) {
-        if let Err(error) = self.store.close().await {
-            tracing::warn!(%error, "the database did not close cleanly");
-        }
+        close(&self.store).await;
+    }
+}
+
+async fn close(store: &Store) {
+    if let Err(error) = store.close().await {
+        tracing::warn!(%error, "the database did not close cleanly");
     }
 }
 
@@ -214,8 +218,8 @@ async fn open_store(
         StartError(format!("the database {database} cannot be used: {error}"))
     })?;
     // A file that this start has made could not be locked before.
-    let held = file.map_or(Ok(()), |file| data_dir.hold_database(&file));
-    held.map_err(|error| StartError(error.to_string()))?;
+    let locked = file.map_or(Ok(()), |file| data_dir.lock_database(&file));
+    locked.map_err(|error| StartError(error.to_string()))?;
     Ok((data_dir, store))
 }
 
@@ -322,6 +326,9 @@ async fn open_index(
     if let Some(applied) = ahead
         && purpose == StartPurpose::Serve
     {
+        // An operator may now put another file in the database's place. No log may stay beside it, which SQLite would apply
+        // to that file.
+        close(store).await;
         return Err(StartError(ahead_of_database(config, applied, highest)));
     }
     if is_foreign || ahead.is_some() {
@@ -350,10 +357,10 @@ async fn open_index(
     Ok((index, None))
 }
 
-/// Says that the index knows more events than the database, and what to do.
+/// Says that the index contains more events than the database, and what to do.
 fn ahead_of_database(config: &Config, applied: i64, highest: i64) -> String {
     format!(
-        "the index {} knows events up to {applied}, but the database {} only has events up to {highest}, so it is empty, an older copy, or another registry's; put the right database back, or accept this one by running `a2a-registry reindex`",
+        "the index {} contains events up to {applied}, but the database {} only has events up to {highest}: it is empty, an older copy or another registry's, or it lost its last writes in a power failure; put the right database back, or accept this one by running `a2a-registry reindex`",
         config.index_dir().display(),
         shown_url(config)
     )

@@ -118,7 +118,7 @@ impl StoreOptions {
     /// # Errors
     /// Where the folder of the file cannot be written.
     pub fn finish_first_start(&self) -> Result<(), StoreError> {
-        sqlite_file::finish(self)
+        sqlite_file::mark_finished(self)
     }
 }
 
@@ -175,8 +175,8 @@ impl Store {
     /// # Errors
     /// Where the database cannot be reached, opened or migrated, or is a file that holds no registry.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
-        sqlite_file::check(options).await?;
-        sqlite_file::begin(options)?;
+        sqlite_file::refuse_foreign(options).await?;
+        sqlite_file::mark_unfinished(options)?;
         let store = Self::connect(options).await?;
         store.migrate().await?;
         Ok(store)
@@ -203,7 +203,7 @@ impl Store {
     /// # Errors
     /// Where the database cannot be reached or opened, or is a file that holds no registry.
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
-        sqlite_file::check(options).await?;
+        sqlite_file::refuse_foreign(options).await?;
         if options.url.starts_with("sqlite:") {
             let write = Database::connect(sqlite(options, 1)).await?;
             let mut read = Database::connect(sqlite(options, READERS)).await?;

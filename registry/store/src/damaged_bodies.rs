@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Most digests that are remembered. Reads of further ones fail too, and are remembered once an earlier one is mended.
+/// The most digests that are remembered. Reads of further ones fail too, and are remembered once an earlier one is mended.
 pub const MAX_DAMAGED_BODIES: usize = 1_000;
 
 /// The digests of damaged bodies, and which of them still have to be reported.
@@ -23,7 +23,7 @@ impl DamagedBodies {
     }
 
     /// Waits until another digest is noted. One that was noted before this is called counts too.
-    pub async fn noted(&self) {
+    pub async fn wait_for_next(&self) {
         self.wake.notified().await;
     }
 

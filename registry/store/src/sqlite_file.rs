@@ -21,11 +21,11 @@ const LOG: &str = "-wal";
 const UNFINISHED: &str = ".unfinished";
 
 /// Refuses a file that is there and holds no registry. Neither the file nor its log is changed.
-pub(super) async fn check(options: &StoreOptions) -> Result<(), StoreError> {
+pub(super) async fn refuse_foreign(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let log = beside(&file, LOG);
+    let log = sibling(&file, LOG);
     let (shown, shown_log) = (file.display(), log.display());
     let Some(size) = size_of(&file)? else {
         // SQLite would apply the log to the new database.
@@ -36,7 +36,7 @@ pub(super) async fn check(options: &StoreOptions) -> Result<(), StoreError> {
             ))),
         };
     };
-    if beside(&file, UNFINISHED).exists() {
+    if sibling(&file, UNFINISHED).exists() {
         return Ok(());
     }
     if size == 0 {
@@ -75,25 +75,25 @@ async fn holds_registry(options: &StoreOptions) -> Result<bool, StoreError> {
 }
 
 /// Marks a database that is about to be made as unfinished.
-pub(super) fn begin(options: &StoreOptions) -> Result<(), StoreError> {
+pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
     if size_of(&file)?.is_some() || !options.url.contains("mode=rwc") {
         return Ok(());
     }
-    let mark = beside(&file, UNFINISHED);
-    write(&mark, "").map_err(|error| unusable(&mark, &error))
+    let mark = sibling(&file, UNFINISHED);
+    write(&mark, "").map_err(|error| file_error(&mark, &error))
 }
 
-/// Ends what [`begin`] has begun.
-pub(super) fn finish(options: &StoreOptions) -> Result<(), StoreError> {
+/// Removes the mark of [`mark_unfinished`].
+pub(super) fn mark_finished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
     };
-    let mark = beside(&file, UNFINISHED);
+    let mark = sibling(&file, UNFINISHED);
     match remove_file(&mark) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(unusable(&mark, &error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error(&mark, &error)),
         _ => Ok(()),
     }
 }
@@ -103,16 +103,16 @@ fn size_of(file: &Path) -> Result<Option<u64>, StoreError> {
     match metadata(file) {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unusable(file, &error)),
+        Err(error) => Err(file_error(file, &error)),
     }
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+fn sibling(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-fn unusable(file: &Path, error: &Error) -> StoreError {
+fn file_error(file: &Path, error: &Error) -> StoreError {
     StoreError::other(format!("the file {}: {error}", file.display()))
 }

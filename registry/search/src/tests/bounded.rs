@@ -134,7 +134,7 @@ fn skilled(number: u64, skills: usize) -> Document {
     let skills = (0..skills).map(|place| SkillText {
         id: "same".to_owned(),
         name: format!("skill number w{place}"),
-        shown: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
+        rendered: format!("{{\"at\":{place},\"text\":\"a\\n,\\n\\\"b\"}}"),
         ..SkillText::default()
     });
     Document {
@@ -145,7 +145,7 @@ fn skilled(number: u64, skills: usize) -> Document {
 }
 
 /// The skills that a hit shows, by their numbers.
-fn shown(hit: &HitRow) -> Vec<u64> {
+fn skill_numbers(hit: &HitRow) -> Vec<u64> {
     let hit: Value = serde_json::from_slice(&hit.hit).unwrap();
     let skills = hit["skills"].as_array().unwrap().iter();
     skills.map(|skill| skill["at"].as_u64().unwrap()).collect()
@@ -157,18 +157,18 @@ fn a_hit_shows_the_skills_that_matched_and_then_the_first_ones() {
     let index = built(dir.path(), vec![skilled(1, 300)]);
     let first: Vec<u64> = (0..10).collect();
     let hits = |request: &SearchRequest| index.search(request).unwrap().hits;
-    assert_eq!(shown(&hits(&all())[0]), first);
-    assert_eq!(shown(&hits(&text("flight"))[0]), first);
+    assert_eq!(skill_numbers(&hits(&all())[0]), first);
+    assert_eq!(skill_numbers(&hits(&text("flight"))[0]), first);
     let matched = &hits(&text("w250 w7 w299"))[0];
-    assert_eq!(shown(matched)[..3], [7, 250, 299]);
-    assert_eq!(shown(matched)[3..], [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(skill_numbers(matched)[..3], [7, 250, 299]);
+    assert_eq!(skill_numbers(matched)[3..], [0, 1, 2, 3, 4, 5, 6]);
     let every = &hits(&text("skill"))[0];
-    assert_eq!(shown(every), first);
+    assert_eq!(skill_numbers(every), first);
     // The same where a hit is read on its own.
     let fetched = index.fetch(&[place(id(1))], 0, &text("w250")).unwrap();
-    assert_eq!(shown(&fetched.hits[0])[..2], [250, 0]);
+    assert_eq!(skill_numbers(&fetched.hits[0])[..2], [250, 0]);
     let found = index.lookup("urn:one", &public(), 5).unwrap();
-    assert_eq!(shown(&found[0]), first);
+    assert_eq!(skill_numbers(&found[0]), first);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
     let hits = index.search(&text("w9")).unwrap().hits;
     let usual = hits.iter().find(|hit| hit.id == id(1)).unwrap();
     let first: Vec<u64> = (0..10).collect();
-    assert_eq!(shown(usual), first);
+    assert_eq!(skill_numbers(usual), first);
     let similar = SimilarRequest {
         id: id(1),
         visible_to: public(),
@@ -190,7 +190,7 @@ fn the_skills_of_a_usual_agent_stay_in_the_order_of_its_card() {
         vectors: None,
     };
     let similar = index.similar(&similar).unwrap();
-    assert_eq!(shown(&similar.hits[0]), first);
+    assert_eq!(skill_numbers(&similar.hits[0]), first);
 }
 
 /// The parts of a computation, all levels together.

@@ -9,7 +9,7 @@ fn skill(id: &str, name: &str, description: &str) -> SkillText {
         description: description.to_owned(),
         tags: vec!["tagged".to_owned()],
         examples: vec!["Get me to Tokyo by train".to_owned()],
-        shown: String::new(),
+        rendered: String::new(),
     }
 }
 

@@ -34,12 +34,12 @@ pub async fn agent_card(
     }
     let labels = caller.labels(&context.policies.in_force());
     if let Ok(id) = agent.parse::<Uuid>()
-        && let Some(kept) = kept(context, id)
-        && sees(&labels, &kept.visible_to)
+        && let Some(entry) = cached_entry(context, id)
+        && sees(&labels, &entry.visible_to)
     {
-        return Ok(Arc::clone(&kept.card));
+        return Ok(Arc::clone(&entry.card));
     }
-    // A kept card that the caller may not see must not be answered faster than a missing one.
+    // A cached card that the caller may not see must not be refused faster than a missing one.
     let id = agent_visible(context, caller, agent).await?.id;
     let serving = serving(context, id, agent).await?;
     if sees(&labels, &serving.visible_to) {
@@ -49,11 +49,11 @@ pub async fn agent_card(
     }
 }
 
-/// The card that an agent serves, if it is kept and nothing has changed since.
-fn kept(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
+/// The card that an agent serves, if it is in the cache and nothing has changed since.
+fn cached_entry(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     let present = (context.changes.stamp(id), context.policies.stamp());
-    let kept = context.cards.serving.get(&id)?;
-    ((kept.stamp, kept.policies) == present).then_some(kept)
+    let entry = context.cards.serving.get(&id)?;
+    ((entry.stamp, entry.policies) == present).then_some(entry)
 }
 
 /// The card of an agent, as [`agent_card`] gives it, converted to another protocol version: never signed, and marked as
@@ -89,8 +89,8 @@ async fn serving(
 ) -> Result<Arc<ServedCardEntry>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let (stamp, policies) = (context.changes.stamp(id), context.policies.stamp());
-    if let Some(kept) = kept(context, id) {
-        return Ok(kept);
+    if let Some(entry) = cached_entry(context, id) {
+        return Ok(entry);
     }
     let missing = || AppError::no_agent(agent);
     let row = agents::agents_by_ids(&context.store, &[id])

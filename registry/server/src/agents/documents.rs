@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
-use crate::agents::hit_bounds::bounded;
+use crate::agents::hit_bounds::bound_summary;
 use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::catalog_entry::{ListedAgent, attributes};
@@ -91,11 +91,11 @@ fn links(context: &Context, id: Uuid) -> Links {
 /// Where the summary cannot be written as JSON, which no card can cause.
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
-    let summary = bounded(lasting_summary(context, record));
+    let summary = bound_summary(lasting_summary(context, record));
     let part = filtered_part(&listed_facts(context, record));
     let whole = rendered(&summary)?;
     let listed = ListedAgent::read(&whole).and_then(|agent| agent.entry());
-    let (hit, skills) = apart(card, summary)?;
+    let (hit, skills) = render_apart(card, summary)?;
     let entry = listed.as_ref().map(rendered).transpose()?;
     Ok(Document {
         id: record.agent.id,
@@ -135,8 +135,11 @@ fn rendered(of: &impl Serialize) -> Result<Vec<u8>, AppError> {
         .map_err(|error| AppError::internal(format!("an agent cannot be written as JSON: {error}")))
 }
 
-/// A hit and the skills apart from it, as the index takes them.
-fn apart(card: &AgentCard, mut summary: Summary) -> Result<(Vec<u8>, Vec<SkillText>), AppError> {
+/// Renders a hit and its skills apart from each other, as the index takes them.
+fn render_apart(
+    card: &AgentCard,
+    mut summary: Summary,
+) -> Result<(Vec<u8>, Vec<SkillText>), AppError> {
     /// The member of a hit without skills. Within a text its quotes would be escaped.
     const NONE: &str = r#""skills":[],"#;
     let shown = std::mem::take(&mut summary.skills);
@@ -159,7 +162,7 @@ fn skill_text(skill: &Skill, shown: &HitSkill) -> Result<SkillText, AppError> {
         description: skill.description.clone().unwrap_or_default(),
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
-        shown: String::from_utf8_lossy(&rendered).into_owned(),
+        rendered: String::from_utf8_lossy(&rendered).into_owned(),
     })
 }
 

@@ -21,8 +21,8 @@ const MAX_SKILL_TAGS: usize = 10;
 /// Bytes of all tags of a skill.
 const SKILL_TAG_BYTES: usize = 1024;
 
-/// The summary of an agent within the bounds, with as many skills as are indexed: a hit shows [`MAX_SHOWN_SKILLS`] of them.
-pub(crate) fn bounded(mut summary: Summary) -> Summary {
+/// Cuts the summary of an agent to the bounds, with as many skills as are indexed: a hit shows [`MAX_SHOWN_SKILLS`] of them.
+pub(crate) fn bound_summary(mut summary: Summary) -> Summary {
     let mut bounds = Bounds::default();
     bounds.text(&mut summary.name, LINE_BYTES);
     bounds.optional(&mut summary.description, DESCRIPTION_BYTES);
@@ -76,9 +76,9 @@ impl Bounds {
     }
 
     fn address(&mut self, url: &mut Option<String>) {
-        let known = url.is_some();
+        let before = url.is_some();
         *url = url.take().filter(|url| url.len() <= ADDRESS_BYTES);
-        self.is_cut |= known && url.is_none();
+        self.is_cut |= before && url.is_none();
     }
 
     /// Keeps the first values, as many as fit; one that is too long by itself is left out.
@@ -96,8 +96,8 @@ impl Bounds {
             left = left.saturating_sub(bytes(one));
             fits
         });
-        let kept = fitting.count();
-        list.truncate(kept);
+        let fitting = fitting.count();
+        list.truncate(fitting);
         self.is_cut |= list.len() < before;
     }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_hit_is_small_whatever_its_card_holds() {
         for (count, bytes) in [(1, 1_000_000), (2_000, 10), (200, 3_000), (40, 1_000)] {
-            let mut hit = bounded(summary_of(count, bytes));
+            let mut hit = bound_summary(summary_of(count, bytes));
             assert!(hit.shortened, "{count} × {bytes}");
             assert_eq!(hit.skills_total, count as u64);
             assert!(hit.skills.len() <= MAX_SKILLS);
@@ -177,10 +177,10 @@ mod tests {
     #[test]
     fn a_usual_hit_is_whole() {
         let summary = summary_of(MAX_SHOWN_SKILLS, 100);
-        assert_eq!(bounded(summary.clone()), summary);
+        assert_eq!(bound_summary(summary.clone()), summary);
         let mut long = summary;
         long.skills[9].tags.push("one more".to_owned());
-        let hit = bounded(long.clone());
+        let hit = bound_summary(long.clone());
         assert!(hit.shortened && hit.skills[9].tags.len() == MAX_SKILL_TAGS);
         assert_eq!(hit.skills[..9], long.skills[..9]);
     }

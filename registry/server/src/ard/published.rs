@@ -23,6 +23,9 @@ use crate::memory::published::PublishedCatalog;
 const MAX_LISTED: usize = 1000;
 /// The most bytes of all their entries, which crawlers still read: this one takes 1 MiB.
 const MAX_BYTES: usize = 900 * 1024;
+/// The most bytes of the rows that are read for it.
+const MAX_ROW_BYTES: usize = 16 * 1024 * 1024;
+
 /// The document: what ARD asks for, and what AI Catalog does.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +67,7 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
         visible_to: labels,
         order: vec![(ListKey::Updated, true)],
         limit: MAX_LISTED,
+        max_bytes: Some(MAX_ROW_BYTES),
         ..ListRequest::default()
     };
     // Other entries than agents are of others, who publish them themselves.

@@ -48,7 +48,7 @@ async fn report_damage(context: &Context, cancel: &CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = tokio::time::sleep(PAUSE), if reported.is_err() => {}
-            () = context.store.damaged_bodies().noted() => {}
+            () = context.store.damaged_bodies().wait_for_next() => {}
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The bytes of responses that clients have not read yet, bounded for each address: whoever asks for much and reads slowly
-//! must not fill the memory.
+//! The bytes of responses that clients have not read yet, bounded for each address: a client that requests much and reads
+//! slowly must not fill the memory.
 //!
-//! A large response is handed to its connection in pieces, so that no connection holds a copy of it as a whole. Bytes that
+//! A large response is handed to its connection in pieces, so that no connection has a copy of the whole. Bytes that
 //! several responses share, because they are kept in a cache, are counted once for an address.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ use crate::http::problem_kinds;
 pub const SMALL_BYTES: usize = 64 * 1024;
 /// Bytes of a response that a connection takes at once.
 const PIECE_BYTES: usize = 32 * 1024;
-/// Seconds after which a response that was refused may be asked for again.
+/// Seconds after which a refused request may be repeated.
 const RETRY_AFTER: u32 = 5;
 
 /// The large responses under way, by the address that reads them.
@@ -42,14 +42,17 @@ pub struct UnreadBytes {
 #[derive(Debug, Default)]
 struct UnreadOfAddress {
     bytes: usize,
-    /// How many responses hold the same bytes, by where these are in memory.
-    responses: HashMap<(usize, usize), usize>,
+    /// How many responses have the same bytes.
+    responses: HashMap<BufferKey, usize>,
 }
 
+/// Where the bytes of a response are in memory, and how many they are.
+type BufferKey = (usize, usize);
+
 /// A large response that is being read, counted until this is dropped.
-struct UnreadBody {
+struct LargeBody {
     rest: Bytes,
-    held: (usize, usize),
+    buffer: BufferKey,
     address: IpAddr,
     unread: Arc<UnreadBytes>,
 }
@@ -64,27 +67,27 @@ impl UnreadBytes {
         })
     }
 
-    /// Counts a response for its reader; `None` where its address has as many unread bytes as it may. Whoever has none may
-    /// read a response of any size.
-    fn hold(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<UnreadBody> {
-        let held = (bytes.as_ptr() as usize, bytes.len());
+    /// Counts a response for its reader; `None` where its address has as many unread bytes as it may. An address without
+    /// any may read a response of any size.
+    fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<LargeBody> {
+        let buffer = (bytes.as_ptr() as usize, bytes.len());
         let mut all = self.by_address();
         let of_address = all.entry(address).or_default();
-        match of_address.responses.get_mut(&held) {
+        match of_address.responses.get_mut(&buffer) {
             Some(count) => *count += 1,
             None => {
-                let sum = of_address.bytes.saturating_add(held.1);
+                let sum = of_address.bytes.saturating_add(bytes.len());
                 if sum > self.most && of_address.bytes > 0 {
                     return None;
                 }
                 of_address.bytes = sum;
-                of_address.responses.insert(held, 1);
+                of_address.responses.insert(buffer, 1);
             }
         }
         drop(all);
-        Some(UnreadBody {
+        Some(LargeBody {
             rest: bytes.clone(),
-            held,
+            buffer,
             address,
             unread: Arc::clone(self),
         })
@@ -92,7 +95,7 @@ impl UnreadBytes {
 
     /// The unread bytes of an address.
     #[cfg(test)]
-    pub(crate) fn of(&self, address: IpAddr) -> usize {
+    fn bytes_of(&self, address: IpAddr) -> usize {
         self.by_address().get(&address).map_or(0, |one| one.bytes)
     }
 
@@ -103,17 +106,17 @@ impl UnreadBytes {
     }
 }
 
-impl Drop for UnreadBody {
+impl Drop for LargeBody {
     fn drop(&mut self) {
         let mut all = self.unread.by_address();
         let Some(of_address) = all.get_mut(&self.address) else {
             return;
         };
-        if let Some(count) = of_address.responses.get_mut(&self.held) {
+        if let Some(count) = of_address.responses.get_mut(&self.buffer) {
             *count -= 1;
             if *count == 0 {
-                of_address.responses.remove(&self.held);
-                of_address.bytes = of_address.bytes.saturating_sub(self.held.1);
+                of_address.responses.remove(&self.buffer);
+                of_address.bytes = of_address.bytes.saturating_sub(self.buffer.1);
             }
         }
         if of_address.responses.is_empty() {
@@ -122,7 +125,7 @@ impl Drop for UnreadBody {
     }
 }
 
-impl MessageBody for UnreadBody {
+impl MessageBody for LargeBody {
     type Error = Infallible;
 
     fn size(&self) -> BodySize {
@@ -139,7 +142,7 @@ impl MessageBody for UnreadBody {
     }
 }
 
-/// The layer that counts large responses. It is inside of the compression, which would hide how much is held.
+/// The layer that counts large responses. It is inside of the compression, which would hide the size of the buffers.
 #[derive(Debug, Clone, Copy)]
 pub struct UnreadLimit;
 
@@ -202,14 +205,16 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = poll_ready!(self.project().inner.poll(context))?;
         Poll::Ready(Ok(match answer.response().body().size() {
-            BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => counted(answer),
+            BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => limit_response(answer),
             _ => answer.map_into_left_body(),
         }))
     }
 }
 
 /// Counts a large response for the address of its reader, or refuses it.
-fn counted<B: MessageBody + 'static>(answer: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
+fn limit_response<B: MessageBody + 'static>(
+    answer: ServiceResponse<B>,
+) -> ServiceResponse<EitherBody<B>> {
     let request = answer.request();
     let Ok(state) = state(request) else {
         return answer.map_into_left_body();
@@ -227,7 +232,7 @@ fn counted<B: MessageBody + 'static>(answer: ServiceResponse<B>) -> ServiceRespo
             return ServiceResponse::new(request, response.set_body(EitherBody::left(body)));
         }
     };
-    match unread.hold(address, &bytes) {
+    match unread.admit(address, &bytes) {
         Some(body) => {
             let body = EitherBody::right(BoxBody::new(body));
             ServiceResponse::new(request, response.set_body(body))
@@ -235,7 +240,7 @@ fn counted<B: MessageBody + 'static>(answer: ServiceResponse<B>) -> ServiceRespo
         None => {
             let problem = Problem::new(
                 &problem_kinds::TOO_MANY_REQUESTS,
-                "Too many bytes of earlier responses wait to be read by this address; read them first, then try again.",
+                "Your address has too many unread bytes of earlier responses. Read those first, then try again.",
             );
             let refusal = ServiceResponse::from_err(problem.retry_after(RETRY_AFTER), request);
             refusal.map_into_right_body()
@@ -258,16 +263,16 @@ mod tests {
         let response = || Bytes::from(vec![b'x'; 2 * MEGABYTE]);
         let cached = response();
         let shared: Vec<_> = (0..50)
-            .map(|_| unread.hold(reader(1), &cached).unwrap())
+            .map(|_| unread.admit(reader(1), &cached).unwrap())
             .collect();
-        assert_eq!(unread.of(reader(1)), 2 * MEGABYTE);
-        assert!(unread.hold(reader(1), &response()).is_none());
-        assert!(unread.hold(reader(2), &response()).is_some());
+        assert_eq!(unread.bytes_of(reader(1)), 2 * MEGABYTE);
+        assert!(unread.admit(reader(1), &response()).is_none());
+        assert!(unread.admit(reader(2), &response()).is_some());
         drop(shared);
         assert!(unread.by_address().is_empty());
-        // Whoever has nothing unread gets whatever there is.
+        // An address without unread bytes may read a response of any size.
         let large = Bytes::from(vec![b'x'; 5 * MEGABYTE]);
-        assert!(unread.hold(reader(1), &large).is_some());
+        assert!(unread.admit(reader(1), &large).is_some());
         assert!(unread.by_address().is_empty());
     }
 
@@ -276,7 +281,7 @@ mod tests {
         let unread = UnreadBytes::new(1);
         let whole: Vec<u8> = (0..100_003_u32).map(|place| place as u8).collect();
         let bytes = Bytes::from(whole.clone());
-        let mut body = unread.hold(IpAddr::from([192, 0, 2, 1]), &bytes).unwrap();
+        let mut body = unread.admit(IpAddr::from([192, 0, 2, 1]), &bytes).unwrap();
         let mut context = Context::from_waker(std::task::Waker::noop());
         let mut read = Vec::new();
         while let Poll::Ready(Some(Ok(piece))) = Pin::new(&mut body).poll_next(&mut context) {

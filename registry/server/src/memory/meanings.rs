@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::caller::CallerKey;
 use crate::memory::KEPT_UNUSED;
+use crate::memory::fair_semaphore::FairSemaphore;
 use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
-use crate::memory::turns::FairTurns;
 
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
@@ -68,8 +68,8 @@ pub(crate) struct Meanings {
     pub(crate) queries: Cache<(u64, String), Arc<[f32]>>,
     pub(crate) progress: Mutex<Vec<ModelProgress>>,
     pub(crate) patience: Duration,
-    /// Turns at the encoder.
-    pub(crate) turns: Arc<FairTurns>,
+    /// A permit for each query that the encoder has.
+    pub(crate) permits: Arc<FairSemaphore>,
 }
 
 /// The model that searches use.
@@ -133,7 +133,7 @@ impl Meanings {
                 .build(),
             progress: Mutex::default(),
             patience,
-            turns: FairTurns::new(ENCODED_AT_ONCE, QUEUE, QUEUE_OF_CALLER),
+            permits: FairSemaphore::new(ENCODED_AT_ONCE, QUEUE, QUEUE_OF_CALLER),
         }
     }
 
@@ -187,11 +187,8 @@ impl Meanings {
             return Some(known);
         }
         let asked = async {
-            let _turn = self
-                .turns
-                .take(caller)
-                .await
-                .map_err(|_| EmbedError::Busy)?;
+            let permit = self.permits.acquire(caller).await;
+            let _permit = permit.map_err(|_| EmbedError::Busy)?;
             let embedder = &serving.embedder;
             embedder.embed(vec![key.1.clone()], TextKind::Query).await
         };

@@ -5,6 +5,7 @@ pub mod cards;
 pub mod changes;
 pub mod database;
 pub(crate) mod dry_runs;
+pub(crate) mod fair_semaphore;
 pub(crate) mod federation;
 pub mod last_crawl;
 pub mod lints;
@@ -18,7 +19,6 @@ pub(crate) mod refusals;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;
-pub(crate) mod turns;
 
 use std::time::Duration;
 

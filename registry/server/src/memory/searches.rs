@@ -7,9 +7,9 @@ use bytes::Bytes;
 use moka::sync::Cache;
 
 use crate::memory::KEPT_UNUSED;
+use crate::memory::fair_semaphore::FairSemaphore;
 use crate::memory::meanings::Mode;
 use crate::memory::orders::FrozenResults;
-use crate::memory::turns::FairTurns;
 
 /// Cached responses, frozen lists, and the thread pool of searches.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct SearchCache {
     /// By query, labels, index generation and overlay: an entry can expire, but never be wrong.
     pub(crate) answers: Cache<String, Bytes>,
     pub(crate) frozen: Cache<u64, Arc<FrozenResults>>,
-    /// One turn for each thread of the pool.
-    pub(crate) turns: Arc<FairTurns>,
+    /// A permit for each thread of the pool.
+    pub(crate) permits: Arc<FairSemaphore>,
 }
 
 impl SearchCache {
@@ -49,7 +49,7 @@ impl SearchCache {
                 )
                 .time_to_live(FROZEN_FOR)
                 .build(),
-            turns: FairTurns::new(cores, QUEUE, QUEUE_OF_CALLER),
+            permits: FairSemaphore::new(cores, QUEUE, QUEUE_OF_CALLER),
         }
     }
 }

@@ -192,11 +192,11 @@ impl Draft {
     /// # Errors
     /// `Unavailable` where too many wait, or the work was aborted.
     async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<(), AppError> {
-        let turn = context.policies.compiled.turn().await?;
+        let permit = context.policies.compiled.acquire_permit().await?;
         let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
         let mut policies = self.policies.clone();
         let format = move || {
-            let _turn = turn;
+            let _permit = permit;
             for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
                 // A text that the formatter does not take stays as it is.
                 if let Ok(text) = formatted(&one.text) {

@@ -50,12 +50,12 @@ pub async fn policies_show(
         Some(number) => Some(set_numbered(context, number).await?),
     };
     let sets = &context.policies.compiled;
-    // One after another: whoever leafs through old sets has each compiled.
-    let _turn = match query.number {
+    // Old sets are compiled one after another: a caller may go through all of them.
+    let permit = match query.number {
         None => None,
-        Some(_) => Some(sets.turn().await?),
+        Some(_) => Some(sets.acquire_permit().await?),
     };
-    let set = compiled(sets, row.clone(), &context.rules).await?;
+    let set = compiled(sets, row.clone(), &context.rules, permit).await?;
     Ok(view(context, &set, row.as_ref()))
 }
 

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{PolicyCase, PolicyCaseResult, PolicyCaseResults, PolicyCases};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_policy::{ANONYMOUS, Action, PolicySet, PolicyText, Principal, Verdict};
+use a2a_registry_policy::{ANONYMOUS, Action, Matches, PolicySet, PolicyText, Principal, Verdict};
 use a2a_registry_store::agents;
 use std::collections::BTreeSet;
 
@@ -90,7 +90,8 @@ async fn decided(
         groups: case.groups.clone(),
     };
     if action == Action::Register {
-        let matches = set.matches_domain(&case.resource);
+        let domain = case.resource.clone();
+        let matches = evaluate(set, move |set| set.matches_domain(&domain)).await?;
         return Ok(set.verdict(action, &principal, &matches, &BTreeSet::new()));
     }
     let missing = |error: AppError| match error.kind {
@@ -106,7 +107,19 @@ async fn decided(
     let record = records(&context.store, rows).await?.pop();
     let record =
         record.ok_or_else(|| AppError::invalid("/resource", "this agent has no card yet"))?;
-    let matches = set.matches(action, &facts(context, &record));
+    let known = facts(context, &record);
+    let matches = evaluate(set, move |set| set.matches(action, &known)).await?;
     let waived = waived(context, &record, set);
     Ok(set.verdict(action, &principal, &matches, &waived))
+}
+
+/// Evaluates a set away from the threads that answer requests: a large one takes some milliseconds for each case.
+async fn evaluate(
+    set: &PolicySet,
+    evaluation: impl FnOnce(&PolicySet) -> Matches + Send + 'static,
+) -> Result<Matches, AppError> {
+    let set = set.clone();
+    tokio::task::spawn_blocking(move || evaluation(&set))
+        .await
+        .map_err(|error| AppError::internal(format!("evaluating policies was aborted: {error}")))
 }

@@ -117,7 +117,7 @@ pub struct SearchQuery {
     #[param(schema_with = group_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// True to explain every score.
+    /// True to explain the scores of the first ten hits of a page.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "not_empty"

@@ -20,8 +20,8 @@ use super::*;
 use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
+use crate::memory::fair_semaphore::{FairPermit, QueueFull};
 use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
-use crate::memory::turns::{NoTurn, Turn};
 use crate::metrics::Metrics;
 use crate::network::Network;
 
@@ -61,31 +61,32 @@ fn client(last: u8) -> Caller {
     }
 }
 
-/// Every turn that is free.
-async fn all_turns(context: &Context) -> Vec<Turn> {
-    let mut turns = Vec::new();
-    while let Some(turn) = context.searches.turns.take(client(0).key()).now_or_never() {
-        turns.push(turn.unwrap());
+/// Acquires every free permit.
+async fn all_permits(context: &Context) -> Vec<FairPermit> {
+    let mut permits = Vec::new();
+    let acquire = || context.searches.permits.acquire(client(0).key());
+    while let Some(permit) = acquire().now_or_never() {
+        permits.push(permit.unwrap());
     }
-    turns
+    permits
 }
 
-type WaitingTurn = Pin<Box<dyn Future<Output = Result<Turn, NoTurn>>>>;
+type WaitingSearch = Pin<Box<dyn Future<Output = Result<FairPermit, QueueFull>>>>;
+
+/// A search of that client, which waits; the reason if it may not.
+fn wait(context: &Arc<Context>, last: u8) -> Result<WaitingSearch, QueueFull> {
+    let permits = Arc::clone(&context.searches.permits);
+    let mut search: WaitingSearch =
+        Box::pin(async move { permits.acquire(client(last).key()).await });
+    match (&mut search).now_or_never() {
+        None => Ok(search),
+        Some(refused) => Err(refused.unwrap_err()),
+    }
+}
 
 /// Has searches of that client wait, as many as may.
-fn fill(context: &Arc<Context>, last: u8) -> Vec<WaitingTurn> {
-    let mut waiting: Vec<WaitingTurn> = Vec::new();
-    loop {
-        let turns = Arc::clone(&context.searches.turns);
-        let mut turn: WaitingTurn = Box::pin(async move { turns.take(client(last).key()).await });
-        match (&mut turn).now_or_never() {
-            None => waiting.push(turn),
-            Some(refused) => {
-                refused.unwrap_err();
-                return waiting;
-            }
-        }
-    }
+fn fill(context: &Arc<Context>, last: u8) -> Vec<WaitingSearch> {
+    std::iter::from_fn(|| wait(context, last).ok()).collect()
 }
 
 /// Doors that search, as requests without a token.
@@ -130,11 +131,11 @@ fn doors() -> Vec<(&'static str, TestRequest)> {
     ]
 }
 
-/// Every door passes on who searches: one that has its share waiting is sent away, and another one waits for its turn.
+/// Every door passes on who searches: one that has its share waiting is refused, and another one waits.
 #[actix_web::test]
 async fn every_door_counts_searches_for_its_caller() {
     let (_folder, context) = registry().await;
-    let turns = all_turns(&context).await;
+    let permits = all_permits(&context).await;
     let waiting = fill(&context, 1);
     assert_eq!(waiting.len(), QUEUE_OF_CALLER);
     let metrics = Arc::new(Metrics::new());
@@ -166,11 +167,11 @@ async fn every_door_counts_searches_for_its_caller() {
             )
         })
         .collect();
-    drop(turns);
-    // Turns that nobody uses go on to the next.
+    drop(permits);
+    // Permits that nobody uses go on to the next.
     let used = waiting
         .into_iter()
-        .map(|turn| async move { drop(turn.await) });
+        .map(|search| async move { drop(search.await) });
     let used = futures::future::join_all(used);
     let (answers, _) = tokio::join!(futures::future::join_all(others), used);
     for (answer, (door, _)) in answers.into_iter().zip(doors()) {
@@ -182,11 +183,11 @@ async fn every_door_counts_searches_for_its_caller() {
     }
 }
 
-/// Whoever asks for much is served in turn with the others: searches run one after the other here, on the only turn.
+/// A caller with many searches alternates with the others: searches run one after the other here, with the only permit.
 #[actix_web::test]
 async fn a_search_waits_for_one_of_each_other_caller() {
     let (_folder, context) = registry().await;
-    let mut held = all_turns(&context).await;
+    let mut permits = all_permits(&context).await;
     let order = Arc::new(Mutex::new(Vec::new()));
     let search = |last: u8| {
         let (context, order) = (Arc::clone(&context), Arc::clone(&order));
@@ -202,7 +203,7 @@ async fn a_search_waits_for_one_of_each_other_caller() {
     };
     let mut searches: Vec<_> = (0..QUEUE_OF_CALLER).map(|_| search(1)).collect();
     searches.extend([search(2), search(2), search(3)]);
-    held.pop();
+    permits.pop();
     futures::future::join_all(searches).await;
     let order = order.lock().unwrap();
     assert_eq!(order.len(), QUEUE_OF_CALLER + 3);
@@ -210,14 +211,13 @@ async fn a_search_waits_for_one_of_each_other_caller() {
 }
 
 #[actix_web::test]
-async fn a_full_queue_sends_searches_away_for_a_moment() {
+async fn a_full_queue_refuses_searches_for_a_moment() {
     let (_folder, context) = registry().await;
-    let turns = all_turns(&context).await;
-    let mut waiting: Vec<WaitingTurn> = Vec::new();
-    for last in 1..=u8::try_from(QUEUE / QUEUE_OF_CALLER).unwrap() {
-        waiting.extend(fill(&context, last));
-    }
+    let permits = all_permits(&context).await;
+    // One search of each of many clients: a single client would be refused before.
+    let waiting: Vec<_> = (0..=u8::MAX).map(|last| wait(&context, last)).collect();
     assert_eq!(waiting.len(), QUEUE);
+    assert!(waiting.iter().all(Result::is_ok));
     for path in [
         "/v1/agents?q=flights",
         "/v1/agents:suggest?q=fli",
@@ -228,8 +228,8 @@ async fn a_full_queue_sends_searches_away_for_a_moment() {
         assert_eq!(wait.as_deref(), Some("1"), "{path}");
         assert_eq!(problem["type"], "/problems/unavailable", "{path}");
     }
-    // Who was sent away has kept no place.
-    drop((waiting, turns));
+    // A refused search keeps no place in the queue.
+    drop((waiting, permits));
     let (status, _, list) = get(&context, "/v1/agents?q=flights").await;
     assert_eq!((status, &list["total"]), (200, &Value::from(0)));
 }
