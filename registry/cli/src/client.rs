@@ -148,8 +148,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(request, path).await
     }
 
     /// Sends a POST request without a body.
@@ -157,9 +156,7 @@ impl Client {
         &self,
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::POST, path);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(self.request(Method::POST, path), path).await
     }
 
     /// Sends a PUT request with a JSON body.
@@ -169,8 +166,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(request, path).await
     }
 
     /// Sends a PUT request with a JSON body, for the state with this entity tag only.
@@ -181,9 +177,7 @@ impl Client {
         tag: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let request = request.header(IF_MATCH, tag);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(request.header(IF_MATCH, tag), path).await
     }
 
     /// Sends a PATCH request with a JSON body.
@@ -193,8 +187,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PATCH, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(request, path).await
     }
 
     /// Sends a POST request, and ignores the body of the response.
@@ -218,9 +211,7 @@ impl Client {
         &self,
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::DELETE, path);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.change(self.request(Method::DELETE, path), path).await
     }
 
     /// Sends a DELETE request.
@@ -332,6 +323,16 @@ impl Client {
         let value = headers.get(name).map(|value| value.as_bytes());
         let text = value.map(|value| String::from_utf8_lossy(value).into_owned());
         Ok((raw, text))
+    }
+
+    /// Sends a request that changes something, and parses the body of the response.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        path: &str,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let raw = self.send(request, path, Purpose::Change).await?;
+        self.read(path, raw)
     }
 
     async fn send(
