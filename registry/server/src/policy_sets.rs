@@ -103,10 +103,10 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 }
 
 /// Compiled sets that are kept: the one in force, its successor, and what is being written.
-const COMPILED: usize = 4;
+const MAX_COMPILED: usize = 4;
 /// Sets that somebody writes that are compiled or wait for it; further ones get 503. Each holds its texts meanwhile, at most
 /// 4 MiB.
-const DRAFTS: usize = 8;
+const MAX_DRAFTS: usize = 8;
 
 /// The sets that this process has compiled last, by their texts: a set that was previewed is compiled once, and what was
 /// accepted is at hand for the first write that admits by it, which holds the lock of the database.
@@ -122,7 +122,7 @@ impl Default for CompiledSets {
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
-            drafts: Semaphore::new(DRAFTS),
+            drafts: Semaphore::new(MAX_DRAFTS),
             drafting: Arc::new(Semaphore::new(1)),
         }
     }
@@ -142,7 +142,7 @@ impl CompiledSets {
         if let Ok(mut recent) = self.recent.lock() {
             recent.retain(|(known, _)| *known != key);
             recent.push_front((key, set.clone()));
-            recent.truncate(COMPILED);
+            recent.truncate(MAX_COMPILED);
         }
     }
 
@@ -150,7 +150,7 @@ impl CompiledSets {
     ///
     /// # Errors
     /// Every fault of the policies; `Unavailable` where too many wait.
-    pub(crate) async fn draft(
+    pub(crate) async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
         rules: &Rules,
@@ -159,15 +159,15 @@ impl CompiledSets {
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        let turn = self.turn().await?;
+        let turn = self.acquire_turn().await?;
         self.compiled_beside(0, texts, rules, turn).await
     }
 
-    /// The turn of one set that somebody writes or looks at.
+    /// Waits for the permit to compile one set that somebody writes or looks at.
     ///
     /// # Errors
     /// `Unavailable` where too many wait.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AppError> {
+    pub(crate) async fn acquire_turn(&self) -> Result<OwnedSemaphorePermit, AppError> {
         let Ok(_place) = self.drafts.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
@@ -229,18 +229,18 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A set that somebody writes now, as [`CompiledSets::draft`] compiles it. A policy about a group that the configuration leaves
+/// A set that somebody writes now, as [`CompiledSets::compile_draft`] compiles it. A policy about a group that the configuration leaves
 /// out is a fault: it would be about nobody.
 ///
 /// # Errors
-/// As [`CompiledSets::draft`].
-pub(crate) async fn compiled_new(
+/// As [`CompiledSets::compile_draft`].
+pub(crate) async fn compile_new(
     sets: &CompiledSets,
     texts: Vec<PolicyText>,
     rules: &Rules,
     identity: &IdentityConfig,
 ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
-    let set = sets.draft(texts, rules).await?;
+    let set = sets.compile_draft(texts, rules).await?;
     Ok(set.and_then(|set| {
         let deselected: Vec<Fault> = deselections(&set, identity)
             .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
@@ -325,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
         let (sets, rules) = (CompiledSets::default(), Rules::default());
-        let draft = async |id: &str| sets.draft(open(id), &rules).await.unwrap().unwrap();
+        let draft = async |id: &str| sets.compile_draft(open(id), &rules).await.unwrap().unwrap();
         let first = draft("first").await;
         let row = |id: &str| policy_set::Model {
             number: 7,
@@ -340,7 +340,7 @@ mod tests {
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
         assert_eq!((first.number(), accepted.number()), (0, 7));
-        for other in 0..COMPILED {
+        for other in 0..MAX_COMPILED {
             draft(&format!("p{other}")).await;
         }
         let again = compiled(&sets, Some(row("first")), &rules).await.unwrap();
@@ -356,18 +356,21 @@ mod tests {
             "permit (principal, action, resource) when {{ resource.domain like \"{pattern}\" }};"
         );
         let costly = vec![text("costly", &costly)];
-        let faults = sets.draft(costly.clone(), &rules).await.unwrap();
+        let faults = sets.compile_draft(costly.clone(), &rules).await.unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
         let _turn = sets.drafting.acquire().await.unwrap();
-        let ids: Vec<String> = (0..DRAFTS).map(|number| format!("p{number}")).collect();
+        let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()
-            .map(|id| Box::pin(sets.draft(open(id), &rules)))
+            .map(|id| Box::pin(sets.compile_draft(open(id), &rules)))
             .collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
-        let beyond = sets.draft(open("beyond"), &rules).await.unwrap_err();
+        let beyond = sets
+            .compile_draft(open("beyond"), &rules)
+            .await
+            .unwrap_err();
         assert_eq!(beyond.kind, ErrorKind::Unavailable);
         // It was kept when nobody bounded it.
         let kept = policy_set::Model {

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
 use crate::policies::apply_checks::check_set;
-use crate::policy_sets::{compiled, compiled_new, number_of, written};
+use crate::policy_sets::{compile_new, compiled, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -53,7 +53,7 @@ pub async fn policies_show(
     // One after another: whoever leafs through old sets has each compiled.
     let _turn = match query.number {
         None => None,
-        Some(_) => Some(sets.turn().await?),
+        Some(_) => Some(sets.acquire_turn().await?),
     };
     let set = compiled(sets, row.clone(), &context.rules).await?;
     Ok(view(context, &set, row.as_ref()))
@@ -205,7 +205,7 @@ pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    let compiled = compiled_new(
+    let compiled = compile_new(
         &context.policies.compiled,
         texts.to_vec(),
         &context.rules,
