@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::client::Client;
-use super::confirm::confirm_knowing;
+use super::confirm::confirm_consequence;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::policy_files::{Change, changes};
@@ -142,7 +142,7 @@ async fn put_set(
     }
     print_losses(&preview);
     let way_back = format!("`policy rollback {newest}` goes back");
-    if !confirm_knowing(&consequences(&preview, gone), &way_back, yes)? {
+    if !confirm_consequence(&consequences(&preview, gone), &way_back, yes)? {
         return Err(Failure::No("nothing was changed".to_owned()));
     }
     // A registry of an earlier version asks for no preview.
@@ -202,7 +202,7 @@ fn put_failure(error: ClientError, newest: u64) -> Failure {
     match error {
         error if error.is_problem("no-permit") => no_permit_failure(&[]),
         ClientError::OutcomeUnknown(_) => Failure::new(format!(
-            "{error}: `policy history` shows whether set {} was made",
+            "{error}; `policy history` shows whether set {} was made",
             newest + 1
         )),
         error => error.into(),

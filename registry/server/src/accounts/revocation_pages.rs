@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::accounts::page::AccountPage;
 use crate::accounts::sessions::{session_revoke, session_show};
-use crate::accounts::tokens::{RevocableToken, token_revocable, token_revoke};
+use crate::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
 use crate::caller::{Caller, Credential};
 use crate::context::Context;
 use crate::http::auth::Read;
@@ -55,7 +55,7 @@ pub(crate) async fn token_end(
         token_revoke(&context, caller, id).await?;
         return Ok(back());
     }
-    let found = token_revocable(&context, caller, id).await?;
+    let found = revocable_token(&context, caller, id).await?;
     let name = text::line(&found.token.name, LINE);
     let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),

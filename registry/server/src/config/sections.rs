@@ -64,7 +64,7 @@ pub struct ServerConfig {
     pub tls_key: Option<PathBuf>,
     /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
     /// `limits.connections_per_address`.
-    #[serde(deserialize_with = "networks")]
+    #[serde(deserialize_with = "parse_networks")]
     pub trusted_proxies: Vec<IpNet>,
     /// Seconds that requests in progress have to end at shutdown.
     pub drain_seconds: u64,
@@ -85,12 +85,12 @@ impl Default for ServerConfig {
 }
 
 /// Networks, and single addresses as networks of one; those of IPv4 within IPv6 as clients' addresses are compared, in IPv4.
-fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let read = texts.iter().map(|text| {
         let address = text.parse::<IpAddr>().map(IpNet::from);
         let network = address.or_else(|_| text.parse());
-        network.map(canonical).map_err(|_| {
+        network.map(canonical_network).map_err(|_| {
             Error::custom(format!(
                 "`{text}` is neither an address nor a network such as 10.0.0.0/8"
             ))
@@ -99,7 +99,7 @@ fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D:
     read.collect()
 }
 
-fn canonical(network: IpNet) -> IpNet {
+fn canonical_network(network: IpNet) -> IpNet {
     let IpNet::V6(mapped) = network else {
         return network;
     };
