@@ -179,7 +179,7 @@ async fn addresses_that_no_client_could_use_are_refused_at_start() {
         )
         .env(
             "A2A_REGISTRY__SERVER__TRUSTED_PROXIES",
-            "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\", \"::ffff:172.16.0.0/108\"]",
+            "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\", \"::ffff:ac10:0/108\"]",
         );
     let ended = Program::run(command).await;
     assert_ended(&ended, 0, "");
