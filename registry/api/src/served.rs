@@ -8,9 +8,10 @@ impl Review {
     /// What the review decides, as the subject of a sentence.
     pub fn subject(&self) -> String {
         let what = match (self.kind.known(), &self.previous) {
-            (Some(ReviewKind::Admission), None) => "the first card of",
+            (Some(ReviewKind::Admission), None) => "the card of",
             (Some(ReviewKind::Admission), Some(_)) => "the changed card of",
-            (Some(ReviewKind::Report), _) => "the report of",
+            // What is approved or rejected is the card, and not what was said about it.
+            (Some(ReviewKind::Report), _) => "the reported card of",
             (Some(ReviewKind::Recertification), _) => "the recertification of",
             (Some(ReviewKind::BreakGlass), _) => "the break-glass approval of",
             (None, _) => "the review of",
