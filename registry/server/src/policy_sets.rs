@@ -229,8 +229,8 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A set that somebody writes now, as [`CompiledSets::compile_draft`] compiles it. A policy about a group that the configuration leaves
-/// out is a fault: it would be about nobody.
+/// A set that somebody writes now, as [`CompiledSets::compile_draft`] compiles it. A policy about a group that the
+/// configuration leaves out is a fault: it would be about nobody.
 ///
 /// # Errors
 /// As [`CompiledSets::compile_draft`].

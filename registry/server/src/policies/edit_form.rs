@@ -275,7 +275,8 @@ impl Draft {
         policies_preview(context, caller, &new).await
     }
 
-    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author has confirmed it.
+    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author has
+    /// confirmed it.
     ///
     /// # Errors
     /// As the acts.
