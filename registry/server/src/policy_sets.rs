@@ -160,7 +160,7 @@ impl CompiledSets {
             return Ok(Err(faults));
         }
         let turn = self.acquire_turn().await?;
-        self.compiled_beside(0, texts, rules, turn).await
+        self.compiled_beside(0, texts, rules, turn, true).await
     }
 
     /// Waits for the permit to compile one set that somebody writes or looks at.
@@ -179,7 +179,8 @@ impl CompiledSets {
     }
 
     /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one
-    /// takes a second. `turn` is given back when that is done, whether or not anybody still waits.
+    /// takes a second. `turn` is given back when that is done, whether or not anybody still waits. With `stays` the set is at
+    /// hand afterwards.
     ///
     /// # Errors
     /// Every fault of the policies, or where the work was aborted.
@@ -189,6 +190,7 @@ impl CompiledSets {
         texts: Vec<PolicyText>,
         rules: &Rules,
         turn: impl Send + 'static,
+        stays: bool,
     ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
         let beside = beside(rules);
         let key = serde_json::to_vec(&(&texts, &beside));
@@ -204,7 +206,7 @@ impl CompiledSets {
         let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled
             .map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))?;
-        if let Ok(set) = &compiled {
+        if stays && let Ok(set) = &compiled {
             self.keep(key, set);
         }
         Ok(compiled)
@@ -274,12 +276,36 @@ pub(crate) async fn compiled(
     row: Option<policy_set::Model>,
     rules: &Rules,
 ) -> Result<PolicySet, AppError> {
+    compile_row(sets, row, rules, (), true).await
+}
+
+/// An earlier set, as [`compiled`] gives it, for somebody who looks at it: one after another, and none takes the place of a set
+/// that decides.
+///
+/// # Errors
+/// As [`compiled`], and `Unavailable` where too many wait.
+pub(crate) async fn compile_earlier(
+    sets: &CompiledSets,
+    row: Option<policy_set::Model>,
+    rules: &Rules,
+) -> Result<PolicySet, AppError> {
+    let turn = sets.acquire_turn().await?;
+    compile_row(sets, row, rules, turn, false).await
+}
+
+async fn compile_row(
+    sets: &CompiledSets,
+    row: Option<policy_set::Model>,
+    rules: &Rules,
+    turn: impl Send + 'static,
+    stays: bool,
+) -> Result<PolicySet, AppError> {
     let (number, texts) = match &row {
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
     let set = sets
-        .compiled_beside(number, texts, rules, ())
+        .compiled_beside(number, texts, rules, turn, stays)
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -339,6 +365,13 @@ mod tests {
         let is_same =
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
+        // Whoever looks at earlier sets takes none away.
+        for earlier in 0..MAX_COMPILED {
+            let earlier = Some(row(&format!("earlier{earlier}")));
+            compile_earlier(&sets, earlier, &rules).await.unwrap();
+        }
+        let still = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        assert!(is_same(&first, &still));
         assert_eq!((first.number(), accepted.number()), (0, 7));
         for other in 0..MAX_COMPILED {
             draft(&format!("p{other}")).await;

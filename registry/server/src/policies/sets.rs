@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
 use crate::policies::apply_checks::check_set;
-use crate::policy_sets::{compile_new, compiled, number_of, written};
+use crate::policy_sets::{compile_earlier, compile_new, compiled, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -50,12 +50,10 @@ pub async fn policies_show(
         Some(number) => Some(set_numbered(context, number).await?),
     };
     let sets = &context.policies.compiled;
-    // One after another: whoever leafs through old sets has each compiled.
-    let _turn = match query.number {
-        None => None,
-        Some(_) => Some(sets.acquire_turn().await?),
+    let set = match query.number {
+        None => compiled(sets, row.clone(), &context.rules).await?,
+        Some(_) => compile_earlier(sets, row.clone(), &context.rules).await?,
     };
-    let set = compiled(sets, row.clone(), &context.rules).await?;
     Ok(view(context, &set, row.as_ref()))
 }
 
