@@ -279,6 +279,7 @@ async fn a_decision_says_what_is_served(url: &str) {
     let (digest, listed, words) = told(&held);
     assert_eq!((digest.as_ref(), listed), (Some(&first.digest), false));
     assert!(words.contains("approved card is not listed"), "{words}");
+    assert_eq!(held.subject(), "the reported card of Echo");
     assert_eq!(stage.served(agent).await, None);
 }
 

@@ -147,6 +147,14 @@ async fn addresses_that_no_client_could_use_are_refused_at_start() {
             "served at the root of its host",
         ),
         (
+            "[server]\nlisten = \"0.0.0.0:8080\"\npublic_url = \"http://0.0.0.0:8080\"\n",
+            "must name the host that clients use",
+        ),
+        (
+            "[server]\npublic_url = \"http://[::]:8080\"\n",
+            "must name the host that clients use",
+        ),
+        (
             "[server]\ntrusted_proxies = [\"10.0.0.0/33\"]\n",
             "neither an address nor a network",
         ),
@@ -171,12 +179,19 @@ async fn addresses_that_no_client_could_use_are_refused_at_start() {
         )
         .env(
             "A2A_REGISTRY__SERVER__TRUSTED_PROXIES",
-            "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\"]",
+            "[10.0.0.0/8, 192.0.2.7, \"2001:db8::1\", \"::ffff:ac10:0/108\"]",
         );
     let ended = Program::run(command).await;
     assert_ended(&ended, 0, "");
     let shown: toml::Table = text(&ended.stdout).parse().unwrap();
     let proxies = shown["server"]["trusted_proxies"].as_array().unwrap();
     let proxies: Vec<&str> = proxies.iter().filter_map(toml::Value::as_str).collect();
-    assert_eq!(proxies, ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::1/128"]);
+    // An address of IPv4 within IPv6 is compared as one of IPv4.
+    let expected = [
+        "10.0.0.0/8",
+        "192.0.2.7/32",
+        "2001:db8::1/128",
+        "172.16.0.0/12",
+    ];
+    assert_eq!(proxies, expected);
 }

@@ -227,6 +227,21 @@ async fn a_registry_that_is_down_is_an_error_of_the_tool() {
     session.end().await;
 }
 
+/// The tools of a registry only read, so that a call without an answer has changed nothing.
+#[tokio::test]
+async fn a_proxy_that_gives_up_is_an_error_of_the_tool() {
+    let proxy = Origin::start();
+    proxy.answer("/mcp", OriginReply::html("late").with_status(504));
+    let mut command = registry(["mcp"]);
+    command.args(["--registry", proxy.url("").trim_end_matches('/')]);
+    let mut session = Session::of(command);
+    session.shake_hands().await;
+    let late = session.failure("search_agents", json!({})).await;
+    assert!(late.contains("HTTP 504"), "{late}");
+    assert!(!late.contains("may have been made"), "{late}");
+    session.end().await;
+}
+
 /// It ends in order when it is asked to, also before anything was said and while an agent is waited for.
 #[tokio::test]
 async fn it_ends_in_order_when_asked_to() {

@@ -14,8 +14,17 @@ use uuid::Uuid;
 
 use super::agent::{Duplicates, Hit, HitSkill, coverage_meaning};
 use super::decision::BreakGlass;
-use super::served::ServedCard;
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
+
+/// The card that an agent serves now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServedCard {
+    /// Digest of the approved content; null before the first approval.
+    #[schema(value_type = Option<limits::Digest>)]
+    pub digest: Option<String>,
+    /// Whether the agent is listed with it: not while it is on hold, and not once it is retired.
+    pub listed: bool,
+}
 
 /// Review of one version of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -33,4 +33,3 @@ pub use policies::{
     PolicyCases, PolicyChange, PolicyDecision, PolicyHistory, PolicyPreview, PolicySetEntry,
     PolicyView, PreviewedAgent, Waiver, WaiverList,
 };
-pub use served::ServedCard;

@@ -1,29 +1,17 @@
-//! The card that an agent serves after a decision, and how answers say it.
+//! Sentences about a review: what it decides, and what its agent serves now.
 
 use a2a_registry_domain::review::ReviewKind;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::governance::Review;
-use crate::limits;
-
-/// The card that an agent serves now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ServedCard {
-    /// Digest of the approved content; null before the first approval.
-    #[schema(value_type = Option<limits::Digest>)]
-    pub digest: Option<String>,
-    /// Whether the agent is listed with it: not while it is on hold, and not once it is retired.
-    pub listed: bool,
-}
 
 impl Review {
     /// What the review decides, as the subject of a sentence.
     pub fn subject(&self) -> String {
         let what = match (self.kind.known(), &self.previous) {
-            (Some(ReviewKind::Admission), None) => "the first card of",
+            (Some(ReviewKind::Admission), None) => "the card of",
             (Some(ReviewKind::Admission), Some(_)) => "the changed card of",
-            (Some(ReviewKind::Report), _) => "the report of",
+            // What is approved or rejected is the card, and not what was said about it.
+            (Some(ReviewKind::Report), _) => "the reported card of",
             (Some(ReviewKind::Recertification), _) => "the recertification of",
             (Some(ReviewKind::BreakGlass), _) => "the break-glass approval of",
             (None, _) => "the review of",

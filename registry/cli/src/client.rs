@@ -18,10 +18,10 @@ use url::Url;
 use super::failure::Failure;
 use super::refusal::{ClientError, Problem};
 
-/// Time without a byte after which a question is given up.
-const QUESTION_LIMIT: Duration = Duration::from_secs(30);
-/// The same for what changes something, and for questions for which the registry looks at every agent.
-const WORK_LIMIT: Duration = Duration::from_secs(300);
+/// Time without a byte after which a read is given up.
+const READ_LIMIT: Duration = Duration::from_secs(30);
+/// The same for what changes something, and for reads for which the registry looks at every agent.
+const LONG_LIMIT: Duration = Duration::from_secs(300);
 /// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
@@ -48,14 +48,14 @@ pub fn segment(text: &str) -> String {
     utf8_percent_encode(text, SEGMENT).to_string()
 }
 
-/// What a request is for: how long its answer may take, and what it means if there is none.
+/// The effect of a request: how long its response may take, and what a missing response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Something is asked.
-    Question,
-    /// Something is asked for which the registry has to work.
-    Work,
-    /// Something is changed.
+    /// It reads.
+    Read,
+    /// It reads, and the registry looks at every agent for it.
+    SlowRead,
+    /// It changes something.
     Change,
 }
 
@@ -127,17 +127,17 @@ impl Client {
             format!("{path}?{query}")
         };
         let request = self.request(Method::GET, &path);
-        self.send(request, &path, Purpose::Question).await
+        self.send(request, &path, Purpose::Read).await
     }
 
-    /// Sends a POST request with a JSON body that only asks, which may take long.
-    pub async fn ask<T: DeserializeOwned>(
+    /// Sends a POST request with a JSON body that changes nothing, and may take long.
+    pub async fn post_read<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        let raw = self.send(request, path, Purpose::Work).await?;
+        let raw = self.send(request, path, Purpose::SlowRead).await?;
         self.read(path, raw)
     }
 
@@ -148,8 +148,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::POST, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(request, path).await
     }
 
     /// Sends a POST request without a body.
@@ -157,9 +156,8 @@ impl Client {
         &self,
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::POST, path);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(self.request(Method::POST, path), path)
+            .await
     }
 
     /// Sends a PUT request with a JSON body.
@@ -169,8 +167,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(request, path).await
     }
 
     /// Sends a PUT request with a JSON body, for the state with this entity tag only.
@@ -181,9 +178,7 @@ impl Client {
         tag: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PUT, path).json(body);
-        let request = request.header(IF_MATCH, tag);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(request.header(IF_MATCH, tag), path).await
     }
 
     /// Sends a PATCH request with a JSON body.
@@ -193,8 +188,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
         let request = self.request(Method::PATCH, path).json(body);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(request, path).await
     }
 
     /// Sends a POST request, and ignores the body of the response.
@@ -218,9 +212,8 @@ impl Client {
         &self,
         path: &str,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::DELETE, path);
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
+        self.send_change(self.request(Method::DELETE, path), path)
+            .await
     }
 
     /// Sends a DELETE request.
@@ -235,9 +228,9 @@ impl Client {
     /// Where nothing answers, or more than is read.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
         let request = self.request(Method::GET, path);
-        let response = self.dispatch(request, Purpose::Question).await?;
+        let response = self.dispatch(request, Purpose::Read).await?;
         let status = response.status().as_u16();
-        let limit = self.limit(Purpose::Question);
+        let limit = self.limit(Purpose::Read);
         Ok((status, body(response, ANSWER_LIMIT, limit).await?))
     }
 
@@ -246,7 +239,7 @@ impl Client {
         self.authorization.is_some()
     }
 
-    /// Sends a message of the Model Context Protocol, in that revision of it.
+    /// Sends a message of the Model Context Protocol, in that revision of it: the tools of a registry only read.
     pub async fn mcp<T: DeserializeOwned>(
         &self,
         revision: &str,
@@ -256,7 +249,7 @@ impl Client {
         let request = request
             .header(ACCEPT, "application/json, text/event-stream")
             .header("MCP-Protocol-Version", revision);
-        let raw = self.send(request, "/mcp", Purpose::Change).await?;
+        let raw = self.send(request, "/mcp", Purpose::SlowRead).await?;
         self.read("/mcp", raw)
     }
 
@@ -268,34 +261,34 @@ impl Client {
         }
     }
 
-    /// How long the registry may be away before waiting for something ends.
-    pub fn patience(&self) -> Duration {
-        self.limit(Purpose::Question)
+    /// The time without a byte after which a read is given up.
+    pub fn read_limit(&self) -> Duration {
+        self.limit(Purpose::Read)
     }
 
     /// The time without a byte after which a request is given up.
     fn limit(&self, purpose: Purpose) -> Duration {
         self.limit.unwrap_or(match purpose {
-            Purpose::Question => QUESTION_LIMIT,
-            Purpose::Work | Purpose::Change => WORK_LIMIT,
+            Purpose::Read => READ_LIMIT,
+            Purpose::SlowRead | Purpose::Change => LONG_LIMIT,
         })
     }
 
-    /// The error of a request that was sent, and of whose answer nothing or not everything came.
-    fn unanswered(&self, purpose: Purpose, why: Unanswered) -> ClientError {
+    /// The error of a request that was sent, and whose response did not come.
+    fn missing_response(&self, purpose: Purpose, why: MissingResponse) -> ClientError {
         let base = &self.base;
         let what = match why {
-            Unanswered::Late => format!(
+            MissingResponse::Late => format!(
                 "the registry at {base} did not answer within {} s",
                 self.limit(purpose).as_secs()
             ),
-            Unanswered::Broken(reason) => {
+            MissingResponse::Broken(reason) => {
                 format!("the connection to the registry at {base} broke: {reason}")
             }
         };
         match purpose {
             Purpose::Change => ClientError::OutcomeUnknown(what),
-            Purpose::Question | Purpose::Work => ClientError::Failed(format!(
+            Purpose::Read | Purpose::SlowRead => ClientError::Failed(format!(
                 "{what}; see its /readyz, or wait longer with --registry-timeout"
             )),
         }
@@ -308,7 +301,7 @@ impl Client {
     ) -> Result<Response, ClientError> {
         let answered = tokio::time::timeout(self.limit(purpose), request.send()).await;
         match answered {
-            Err(_) => Err(self.unanswered(purpose, Unanswered::Late)),
+            Err(_) => Err(self.missing_response(purpose, MissingResponse::Late)),
             Ok(Ok(response)) => Ok(response),
             // Nothing was sent where there is no connection, or the request could not be made.
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
@@ -317,7 +310,9 @@ impl Client {
                     reason: innermost(&error),
                 })
             }
-            Ok(Err(error)) => Err(self.unanswered(purpose, Unanswered::Broken(innermost(&error)))),
+            Ok(Err(error)) => {
+                Err(self.missing_response(purpose, MissingResponse::Broken(innermost(&error))))
+            }
         }
     }
 
@@ -328,10 +323,20 @@ impl Client {
         name: &str,
     ) -> Result<(Bytes, Option<String>), ClientError> {
         let request = self.request(Method::GET, path);
-        let (raw, headers) = self.answer(request, path, Purpose::Question).await?;
+        let (raw, headers) = self.answer(request, path, Purpose::Read).await?;
         let value = headers.get(name).map(|value| value.as_bytes());
         let text = value.map(|value| String::from_utf8_lossy(value).into_owned());
         Ok((raw, text))
+    }
+
+    /// Sends a request that changes something, and parses the body of the response.
+    async fn send_change<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        path: &str,
+    ) -> Result<RegistryResponse<T>, ClientError> {
+        let raw = self.send(request, path, Purpose::Change).await?;
+        self.read(path, raw)
     }
 
     async fn send(
@@ -369,7 +374,7 @@ impl Client {
             // What was asked for was done, and the answer has only to say what came of it.
             let raw = raw.map_err(|error| match purpose {
                 Purpose::Change => ClientError::OutcomeUnknown(error.to_string()),
-                Purpose::Question | Purpose::Work => error,
+                Purpose::Read | Purpose::SlowRead => error,
             })?;
             return Ok((raw, headers));
         }
@@ -421,8 +426,8 @@ impl Client {
     }
 }
 
-/// Why there is no answer to a request that was sent.
-enum Unanswered {
+/// Why there is no response to a request that was sent.
+enum MissingResponse {
     Late,
     Broken(String),
 }
@@ -447,16 +452,16 @@ fn no_client(error: reqwest::Error) -> Failure {
     ))
 }
 
-/// Reads a body to its end, or to its limit. Each part of it may take as long as `patience`.
+/// Reads a body to its end, or to `limit` bytes. Each part of it may take as long as `timeout`.
 pub(super) async fn body(
     mut response: Response,
     limit: usize,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Bytes, ClientError> {
     let broke = |why: &str| ClientError::Failed(format!("the response broke off: {why}"));
     let mut read = BytesMut::new();
     loop {
-        let chunk = tokio::time::timeout(patience, response.chunk()).await;
+        let chunk = tokio::time::timeout(timeout, response.chunk()).await;
         let chunk = chunk.map_err(|_| broke("no answer in time"))?;
         let chunk = chunk.map_err(|error| broke(&innermost(&error)))?;
         let Some(chunk) = chunk else {

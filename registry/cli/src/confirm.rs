@@ -11,14 +11,14 @@ use super::terminal;
 /// # Errors
 /// Where there is no terminal.
 pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
-    confirm_knowing(what, "this cannot be undone", yes)
+    confirm_consequence(what, "this cannot be undone", yes)
 }
 
 /// The same for an action with another consequence.
 ///
 /// # Errors
 /// Where there is no terminal.
-pub fn confirm_knowing(what: &str, consequence: &str, yes: bool) -> Result<bool, Failure> {
+pub fn confirm_consequence(what: &str, consequence: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         terminal::note(what);
         return Ok(true);

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::list::{Listing, PageArgs, ReceivedPage};
-use super::policy_apply::{ApplyArgs, HowToApply, apply};
+use super::policy_apply::{ApplyArgs, ApplyOptions, apply};
 use super::policy_files::read_all;
 use super::{policy_trial, terminal};
 
@@ -34,7 +34,7 @@ pub enum PolicyCommand {
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        how: HowToApply,
+        options: ApplyOptions,
     },
     /// Show what differs between two sets, or between a set and files
     Diff(policy_trial::DiffArgs),
@@ -84,12 +84,12 @@ pub async fn run(
                 reason: arguments.reason.clone().unwrap_or_default(),
                 ..NewPolicies::default()
             };
-            apply(new, &arguments.how, arguments.dry_run, client, console).await
+            apply(new, &arguments.options, arguments.dry_run, client, console).await
         }
         PolicyCommand::Rollback {
             number,
             reason,
-            how,
+            options,
         } => {
             let earlier = client.policies(Some(*number)).await?.value.policies;
             let earlier = earlier.into_iter().filter(|policy| !policy.shipped);
@@ -102,7 +102,7 @@ pub async fn run(
                 reason: reason.clone(),
                 ..NewPolicies::default()
             };
-            apply(new, how, false, client, console).await
+            apply(new, options, false, client, console).await
         }
         PolicyCommand::Diff(arguments) => policy_trial::diff(arguments, client, console).await,
         PolicyCommand::Preview { files } => policy_trial::preview(files, client, console).await,

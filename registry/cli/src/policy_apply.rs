@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::client::Client;
-use super::confirm::confirm_knowing;
+use super::confirm::confirm_consequence;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::policy_files::{Change, changes};
@@ -33,12 +33,12 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub how: HowToApply,
+    pub options: ApplyOptions,
 }
 
-/// How policies are put in force.
+/// The options of what puts policies in force.
 #[derive(Args, Debug, Clone, Default)]
-pub struct HowToApply {
+pub struct ApplyOptions {
     /// Return only when the new set decides; after SECONDS the exit code is 1
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "600",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -57,7 +57,7 @@ pub struct HowToApply {
 /// Where the registry is away or refuses, nobody confirms what must be confirmed, or the set does not decide in time.
 pub async fn apply(
     new: NewPolicies,
-    how: &HowToApply,
+    options: &ApplyOptions,
     dry_run: bool,
     client: &Client,
     console: &Console,
@@ -68,7 +68,7 @@ pub async fn apply(
         if console.json {
             console.json(&json!({"number": before.number, "changes": changes}))?;
         } else {
-            list(&changes, console)?;
+            print_changes(&changes, console)?;
             if changes.is_empty() {
                 console.line(&format!("set {} has these policies already", before.number))?;
             }
@@ -79,7 +79,7 @@ pub async fn apply(
         });
     }
     let new = NewPolicies {
-        allow_no_permit: how.allow_no_permit,
+        allow_no_permit: options.allow_no_permit,
         ..new
     };
     let gone: Vec<&str> = changes
@@ -87,8 +87,8 @@ pub async fn apply(
         .filter(|change| change.what == "remove")
         .map(|change| change.id.as_str())
         .collect();
-    let accepted = put(new, before.number, &gone, how.yes, client).await?;
-    let in_force = match how.wait {
+    let accepted = put_set(new, before.number, &gone, options.yes, client).await?;
+    let in_force = match options.wait {
         Some(seconds) => wait_in_force(client, accepted.number, seconds).await?,
         None => accepted.in_force,
     };
@@ -97,7 +97,7 @@ pub async fn apply(
             .json(&json!({"number": accepted.number, "in_force": in_force, "changes": changes}))?;
         return Ok(CommandOutcome::Done);
     }
-    list(&changes, console)?;
+    print_changes(&changes, console)?;
     console.line(&match in_force == accepted.number {
         true => format!("set {} is in force", accepted.number),
         false => format!(
@@ -108,7 +108,7 @@ pub async fn apply(
     Ok(CommandOutcome::Done)
 }
 
-fn list(changes: &[Change], console: &Console) -> Result<(), Failure> {
+fn print_changes(changes: &[Change], console: &Console) -> Result<(), Failure> {
     for change in changes {
         console.line(&format!("{} {}", change.what, change.id))?;
     }
@@ -116,7 +116,7 @@ fn list(changes: &[Change], console: &Console) -> Result<(), Failure> {
 }
 
 /// Makes the set; where policies fall away or every agent is hidden, only when that was shown and confirmed.
-async fn put(
+async fn put_set(
     mut new: NewPolicies,
     newest: u64,
     gone: &[&str],
@@ -126,44 +126,44 @@ async fn put(
     if gone.is_empty() {
         match client.put_policies(&new, newest).await {
             Err(error) if error.is_problem("preview-needed") => {}
-            Err(error) => return Err(refused(error, newest)),
+            Err(error) => return Err(put_failure(error, newest)),
             Ok(accepted) => return Ok(accepted.value),
         }
     }
-    let told = client.preview_policies(&new).await?.value;
-    if told.number != newest {
+    let preview = client.preview_policies(&new).await?.value;
+    if preview.number != newest {
         return Err(Failure::new(format!(
             "set {} was made meanwhile, so nothing was changed; compare with it and apply again",
-            told.number
+            preview.number
         )));
     }
-    if told.permits_nothing && !new.allow_no_permit {
-        return Err(no_permit(gone));
+    if preview.permits_nothing && !new.allow_no_permit {
+        return Err(no_permit_failure(gone));
     }
-    show_losses(&told);
-    let consequence = format!("`policy rollback {newest}` goes back");
-    if !confirm_knowing(&question(&told, gone), &consequence, yes)? {
+    print_losses(&preview);
+    let way_back = format!("`policy rollback {newest}` goes back");
+    if !confirm_consequence(&consequences(&preview, gone), &way_back, yes)? {
         return Err(Failure::No("nothing was changed".to_owned()));
     }
     // A registry of an earlier version asks for no preview.
-    new.preview = Some(told.token).filter(|token| !token.is_empty());
+    new.preview = Some(preview.token).filter(|token| !token.is_empty());
     let accepted = client.put_policies(&new, newest).await;
     accepted
         .map(|accepted| accepted.value)
-        .map_err(|error| refused(error, newest))
+        .map_err(|error| put_failure(error, newest))
 }
 
-/// What is to be confirmed.
-fn question(told: &PolicyPreview, gone: &[&str]) -> String {
+/// The consequences that are to be confirmed, in words.
+fn consequences(preview: &PolicyPreview, gone: &[&str]) -> String {
     let mut what = match gone.is_empty() {
         true => "applying these policies".to_owned(),
         false => format!(
             "applying these policies removes {} of set {}",
             gone.join(", "),
-            told.number
+            preview.number
         ),
     };
-    if told.hides_every_agent {
+    if preview.hides_every_agent {
         let joined = if gone.is_empty() { "" } else { " and" };
         what.push_str(&format!(
             "{joined} hides every agent from everybody but owners, curators, auditors and admins"
@@ -173,20 +173,20 @@ fn question(told: &PolicyPreview, gone: &[&str]) -> String {
 }
 
 /// Says on standard error who loses what, and what speaks against the set.
-fn show_losses(told: &PolicyPreview) {
-    for change in told.changes.iter().filter(|change| change.lost > 0) {
+fn print_losses(preview: &PolicyPreview) {
+    for change in preview.changes.iter().filter(|change| change.lost > 0) {
         terminal::note(&format!(
             "{} loses {} of {} agents ({})",
-            change.caller, change.lost, told.agents, change.action
+            change.caller, change.lost, preview.agents, change.action
         ));
     }
-    for warning in &told.warnings {
+    for warning in &preview.warnings {
         terminal::note(&format!("warning: {warning}"));
     }
 }
 
 /// The failure of a set that permits nothing.
-fn no_permit(gone: &[&str]) -> Failure {
+fn no_permit_failure(gone: &[&str]) -> Failure {
     let gone = match gone.is_empty() {
         true => String::new(),
         false => format!(" (it lacks {} of the present set)", gone.join(", ")),
@@ -198,11 +198,11 @@ fn no_permit(gone: &[&str]) -> Failure {
 }
 
 /// The failure of a set that was sent.
-fn refused(error: ClientError, newest: u64) -> Failure {
+fn put_failure(error: ClientError, newest: u64) -> Failure {
     match error {
-        error if error.is_problem("no-permit") => no_permit(&[]),
+        error if error.is_problem("no-permit") => no_permit_failure(&[]),
         ClientError::OutcomeUnknown(_) => Failure::new(format!(
-            "{error}: `policy history` shows whether set {} was made",
+            "{error}; `policy history` shows whether set {} was made",
             newest + 1
         )),
         error => error.into(),
@@ -212,12 +212,12 @@ fn refused(error: ClientError, newest: u64) -> Failure {
 /// Waits until this set, or a later one, is in force. The set is made: whatever goes wrong here says so.
 async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64, Failure> {
     let began = Instant::now();
-    let mut heard = began;
+    let mut last_response = began;
     loop {
         let waited = match client.policies(None).await {
             Ok(shown) if shown.value.in_force >= number => return Ok(shown.value.in_force),
             Ok(shown) => {
-                heard = Instant::now();
+                last_response = Instant::now();
                 Failure::No(format!(
                     "set {number} is accepted, and after {seconds} s set {} still decides; `policy show` says when that changes",
                     shown.value.in_force
@@ -228,7 +228,7 @@ async fn wait_in_force(client: &Client, number: u64, seconds: u64) -> Result<u64
                     "set {number} is accepted, and it is not known whether it decides yet: {error}; `policy show` says so"
                 ));
                 let passes = error.status().is_none_or(|status| status >= 500);
-                if !passes || heard.elapsed() >= client.patience() {
+                if !passes || last_response.elapsed() >= client.read_limit() {
                     return Err(failure);
                 }
                 failure

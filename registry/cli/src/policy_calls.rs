@@ -38,12 +38,12 @@ impl Client {
 
     /// What policies would change.
     pub async fn preview_policies(&self, new: &NewPolicies) -> CallResult<PolicyPreview> {
-        self.ask("/v1/policies:preview", new).await
+        self.post_read("/v1/policies:preview", new).await
     }
 
     /// How policies decide cases.
     pub async fn test_policies(&self, cases: &PolicyCases) -> CallResult<PolicyCaseResults> {
-        self.ask("/v1/policies:test", cases).await
+        self.post_read("/v1/policies:test", cases).await
     }
 
     /// What a policy on a dry run would have changed.
@@ -69,6 +69,6 @@ impl Client {
 
     /// Decides whether the caller may find or call an agent.
     pub async fn policy_decision(&self, request: &DecisionRequest) -> CallResult<PolicyDecision> {
-        self.ask("/v1/decide", request).await
+        self.post_read("/v1/decide", request).await
     }
 }

@@ -70,8 +70,8 @@ pub enum ClientError {
     },
     /// A change was sent, and its answer did not come, so it may have been made.
     #[error(
-        "{0}; it is not known whether what was asked for was done, so look before you repeat it (`show`, `list` and `history` \
-         say what there is); --registry-timeout waits longer"
+        "{0}; the change may have been made or not: check with `show`, `list` or `history` before you repeat it, or wait \
+         longer with --registry-timeout"
     )]
     OutcomeUnknown(String),
     /// Any other failure, as a sentence.

@@ -103,9 +103,10 @@ pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppErr
 }
 
 /// Compiled sets that are kept: the one in force, its successor, and what is being written.
-const COMPILED: usize = 4;
-/// The most drafts of sets that wait to be compiled; further ones get 503. Each holds its texts meanwhile, at most 4 MiB.
-const MAX_WAITING_DRAFTS: usize = 8;
+const MAX_COMPILED: usize = 4;
+/// Sets that somebody writes that are compiled or wait for it; further ones get 503. Each holds its texts meanwhile, at most
+/// 4 MiB.
+const MAX_DRAFTS: usize = 8;
 
 /// The sets that this process has compiled last, by their texts: a set that was previewed is compiled once, and what was
 /// accepted is at hand for the first write that admits by it, which holds the lock of the database.
@@ -123,8 +124,8 @@ impl Default for CompiledSets {
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
-            waiting: Semaphore::new(MAX_WAITING_DRAFTS),
-            compiling: Arc::new(Semaphore::new(1)),
+            drafts: Semaphore::new(MAX_DRAFTS),
+            drafting: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -143,7 +144,7 @@ impl CompiledSets {
         if let Ok(mut recent) = self.recent.lock() {
             recent.retain(|(known, _)| *known != key);
             recent.push_front((key, set.clone()));
-            recent.truncate(COMPILED);
+            recent.truncate(MAX_COMPILED);
         }
     }
 
@@ -151,7 +152,7 @@ impl CompiledSets {
     ///
     /// # Errors
     /// Every fault of the policies; `Unavailable` where too many wait.
-    pub(crate) async fn draft(
+    pub(crate) async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
         rules: &Rules,
@@ -161,15 +162,15 @@ impl CompiledSets {
             return Ok(Err(faults));
         }
         let permit = self.acquire_permit().await?;
-        self.compiled_beside(0, texts, rules, permit).await
+        self.compiled_beside(0, texts, rules, permit, true).await
     }
 
-    /// Waits for the permit to compile a draft or an old set.
+    /// Waits for the permit to compile one set that somebody writes or looks at.
     ///
     /// # Errors
     /// `Unavailable` where too many wait.
     pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, AppError> {
-        let Ok(_waiting) = self.waiting.try_acquire() else {
+        let Ok(_place) = self.drafts.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
                 1,
@@ -180,7 +181,8 @@ impl CompiledSets {
     }
 
     /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one
-    /// takes a second. `permit` is held until that is done, whether or not a client still waits.
+    /// takes a second. `permit` is given back when that is done, whether or not anybody still waits. With `stays` the set is at
+    /// hand afterwards.
     ///
     /// # Errors
     /// Every fault of the policies, or where the work was aborted.
@@ -190,6 +192,7 @@ impl CompiledSets {
         texts: Vec<PolicyText>,
         rules: &Rules,
         permit: impl Send + 'static,
+        stays: bool,
     ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
         let beside = beside(rules);
         let key = serde_json::to_vec(&(&texts, &beside));
@@ -205,7 +208,7 @@ impl CompiledSets {
         let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled
             .map_err(|error| AppError::internal(format!("compiling was aborted: {error}")))?;
-        if let Ok(set) = &compiled {
+        if stays && let Ok(set) = &compiled {
             self.keep(key, set);
         }
         Ok(compiled)
@@ -222,7 +225,7 @@ pub(crate) async fn newest_set(
     rules: &Rules,
 ) -> Result<PolicySet, AppError> {
     let newest = policies::policy_set_newest(on).await?;
-    compiled(sets, newest, rules, ()).await
+    compiled(sets, newest, rules).await
 }
 
 /// The number of a kept set.
@@ -230,18 +233,18 @@ pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A set that somebody writes now, as [`CompiledSets::draft`] compiles it. A policy about a group that the configuration leaves
-/// out is a fault: it would be about nobody.
+/// A set that somebody writes now, as [`CompiledSets::compile_draft`] compiles it. A policy about a group that the
+/// configuration leaves out is a fault: it would be about nobody.
 ///
 /// # Errors
-/// As [`CompiledSets::draft`].
-pub(crate) async fn compiled_new(
+/// As [`CompiledSets::compile_draft`].
+pub(crate) async fn compile_new(
     sets: &CompiledSets,
     texts: Vec<PolicyText>,
     rules: &Rules,
     identity: &IdentityConfig,
 ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
-    let set = sets.draft(texts, rules).await?;
+    let set = sets.compile_draft(texts, rules).await?;
     Ok(set.and_then(|set| {
         let deselected: Vec<Fault> = deselections(&set, identity)
             .map(|(policy, text)| Fault::of_whole(&policy.id, &policy.text, text))
@@ -266,7 +269,7 @@ pub(crate) fn deselections<'a>(
     })
 }
 
-/// A kept set, compiled; the shipped one without. `permit` is held until it is compiled.
+/// A kept set, compiled; the shipped one without.
 ///
 /// # Errors
 /// Where this version of the program cannot compile it.
@@ -274,14 +277,37 @@ pub(crate) async fn compiled(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
     rules: &Rules,
+) -> Result<PolicySet, AppError> {
+    compile_row(sets, row, rules, (), true).await
+}
+
+/// An earlier set, as [`compiled`] gives it, for somebody who looks at it: one after another, and none takes the place of a set
+/// that decides.
+///
+/// # Errors
+/// As [`compiled`], and `Unavailable` where too many wait.
+pub(crate) async fn compile_earlier(
+    sets: &CompiledSets,
+    row: Option<policy_set::Model>,
+    rules: &Rules,
+) -> Result<PolicySet, AppError> {
+    let permit = sets.acquire_permit().await?;
+    compile_row(sets, row, rules, permit, false).await
+}
+
+async fn compile_row(
+    sets: &CompiledSets,
+    row: Option<policy_set::Model>,
+    rules: &Rules,
     permit: impl Send + 'static,
+    stays: bool,
 ) -> Result<PolicySet, AppError> {
     let (number, texts) = match &row {
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
     };
     let set = sets
-        .compiled_beside(number, texts, rules, permit)
+        .compiled_beside(number, texts, rules, permit, stays)
         .await?
         .map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -327,7 +353,7 @@ mod tests {
     #[tokio::test]
     async fn an_accepted_set_is_at_hand_and_old_ones_make_way() {
         let (sets, rules) = (CompiledSets::default(), Rules::default());
-        let draft = async |id: &str| sets.draft(open(id), &rules).await.unwrap().unwrap();
+        let draft = async |id: &str| sets.compile_draft(open(id), &rules).await.unwrap().unwrap();
         let first = draft("first").await;
         let row = |id: &str| policy_set::Model {
             number: 7,
@@ -337,19 +363,22 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let accepted = compiled(&sets, Some(row("first")), &rules, ())
-            .await
-            .unwrap();
+        let accepted = compiled(&sets, Some(row("first")), &rules).await.unwrap();
         let is_same =
             |one: &PolicySet, other: &PolicySet| std::ptr::eq(one.policies(), other.policies());
         assert!(is_same(&first, &accepted));
+        // Whoever looks at earlier sets takes none away.
+        for earlier in 0..MAX_COMPILED {
+            let earlier = Some(row(&format!("earlier{earlier}")));
+            compile_earlier(&sets, earlier, &rules).await.unwrap();
+        }
+        let still = compiled(&sets, Some(row("first")), &rules).await.unwrap();
+        assert!(is_same(&first, &still));
         assert_eq!((first.number(), accepted.number()), (0, 7));
-        for other in 0..COMPILED {
+        for other in 0..MAX_COMPILED {
             draft(&format!("p{other}")).await;
         }
-        let again = compiled(&sets, Some(row("first")), &rules, ())
-            .await
-            .unwrap();
+        let again = compiled(&sets, Some(row("first")), &rules).await.unwrap();
         assert!(!is_same(&first, &again));
     }
 
@@ -362,20 +391,21 @@ mod tests {
             "permit (principal, action, resource) when {{ resource.domain like \"{pattern}\" }};"
         );
         let costly = vec![text("costly", &costly)];
-        let faults = sets.draft(costly.clone(), &rules).await.unwrap();
+        let faults = sets.compile_draft(costly.clone(), &rules).await.unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
-        let _permit = sets.compiling.acquire().await.unwrap();
-        let ids: Vec<String> = (0..MAX_WAITING_DRAFTS)
-            .map(|number| format!("p{number}"))
-            .collect();
+        let _permit = sets.drafting.acquire().await.unwrap();
+        let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()
-            .map(|id| Box::pin(sets.draft(open(id), &rules)))
+            .map(|id| Box::pin(sets.compile_draft(open(id), &rules)))
             .collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
-        let beyond = sets.draft(open("beyond"), &rules).await.unwrap_err();
+        let beyond = sets
+            .compile_draft(open("beyond"), &rules)
+            .await
+            .unwrap_err();
         assert_eq!(beyond.kind, ErrorKind::Unavailable);
         // It was kept when nobody bounded it.
         let kept = policy_set::Model {
@@ -386,7 +416,7 @@ mod tests {
             reason: "a test".into(),
             created_at: 0,
         };
-        let kept = compiled(&sets, Some(kept), &rules, ()).await.unwrap();
+        let kept = compiled(&sets, Some(kept), &rules).await.unwrap();
         assert_eq!(kept.number(), 1);
     }
 }

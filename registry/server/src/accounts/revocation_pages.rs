@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::accounts::page::AccountPage;
 use crate::accounts::sessions::{session_revoke, session_show};
-use crate::accounts::tokens::{RevocableToken, token_revocable, token_revoke};
+use crate::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
 use crate::caller::{Caller, Credential};
 use crate::context::Context;
 use crate::http::auth::Read;
@@ -55,17 +55,17 @@ pub(crate) async fn token_end(
         token_revoke(&context, caller, id).await?;
         return Ok(back());
     }
-    let found = token_revocable(&context, caller, id).await?;
+    let found = revocable_token(&context, caller, id).await?;
     let name = text::line(&found.token.name, LINE);
-    let asked = ConfirmPage {
+    let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),
         losses: token_losses(&context, caller, &found),
         action: "/account/tokens/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the token",
-        ..asking(&context, &form.visitor)
+        ..account_confirmation(&context, &form.visitor)
     };
-    Ok(page(StatusCode::OK, &asked))
+    Ok(page(StatusCode::OK, &confirmation))
 }
 
 fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> Vec<String> {
@@ -80,7 +80,7 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
         "" => String::new(),
         prefix => format!(" ({prefix}…)"),
     };
-    let of = format!(
+    let revoked = format!(
         "The token {}{prefix} of the account {}, with the scopes {}: whoever uses it is refused. Its secret cannot be restored. {used}",
         token.name,
         token.account,
@@ -94,7 +94,7 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
     let is_own = |id: &Uuid| Some(*id) == session_of(caller);
     let signs_out = found.sessions.iter().any(is_own);
     let own = signs_out.then(|| OWN_SESSION.to_owned());
-    let losses = [Some(of), sessions, own].into_iter().flatten();
+    let losses = [Some(revoked), sessions, own].into_iter().flatten();
     losses.map(|loss| text::line(&loss, text::BLOCK)).collect()
 }
 
@@ -127,15 +127,15 @@ pub(crate) async fn session_end(
     if Some(id) == session_of(caller) {
         losses.push(OWN_SESSION.to_owned());
     }
-    let asked = ConfirmPage {
+    let confirmation = ConfirmPage {
         title: format!("Revoke the session {browser}"),
         losses,
         action: "/account/sessions/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the session",
-        ..asking(&context, &form.visitor)
+        ..account_confirmation(&context, &form.visitor)
     };
-    Ok(page(StatusCode::OK, &asked))
+    Ok(page(StatusCode::OK, &confirmation))
 }
 
 /// Gives the feed a new address, and shows it; once that is confirmed, where it takes an address away.
@@ -147,20 +147,11 @@ pub(crate) async fn feed_renewed(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
 ) -> Result<HttpResponse, Problem> {
-    let caller = &form.visitor.caller;
-    if !form.fields.confirm.is_given()
-        && let Some(loss) = feed_loss(&context, caller).await?
-    {
-        let asked = ConfirmPage {
-            title: "Give the feed a new address".to_owned(),
-            losses: vec![loss],
-            action: "/account/feed".to_owned(),
-            button: "Give it a new address",
-            ..asking(&context, &form.visitor)
-        };
-        return Ok(page(StatusCode::OK, &asked));
+    let title = "Give the feed a new address";
+    if let Some(confirmation) = feed_confirmation(&context, &form, title, "/account/feed").await? {
+        return Ok(confirmation);
     }
-    let made = feed_renew(&context, caller).await?;
+    let made = feed_renew(&context, &form.visitor.caller).await?;
     let mut found = AccountPage::load(&context, &form.visitor).await?;
     found.feed_made = Some(made.url);
     Ok(page(StatusCode::CREATED, &found))
@@ -175,31 +166,40 @@ pub(crate) async fn feed_ended(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
 ) -> Result<HttpResponse, Problem> {
-    let caller = &form.visitor.caller;
-    if !form.fields.confirm.is_given()
-        && let Some(loss) = feed_loss(&context, caller).await?
+    let title = "End the feed";
+    if let Some(confirmation) =
+        feed_confirmation(&context, &form, title, "/account/feed/end").await?
     {
-        let asked = ConfirmPage {
-            title: "End the feed".to_owned(),
-            losses: vec![loss],
-            action: "/account/feed/end".to_owned(),
-            button: "End the feed",
-            ..asking(&context, &form.visitor)
-        };
-        return Ok(page(StatusCode::OK, &asked));
+        return Ok(confirmation);
     }
-    feed_revoke(&context, caller).await?;
+    feed_revoke(&context, &form.visitor.caller).await?;
     Ok(back())
 }
 
-/// What is lost with the address of the caller's feed; `None` where there is none.
-async fn feed_loss(context: &Context, caller: &Caller) -> Result<Option<String>, Problem> {
-    let since = feed_since(context, caller).await?;
+/// The page that asks before the feed loses its address; `None` once that is confirmed, and where there is no address.
+async fn feed_confirmation(
+    context: &Context,
+    form: &FormOf<Read, FeedForm>,
+    title: &'static str,
+    action: &str,
+) -> Result<Option<HttpResponse>, Problem> {
+    if form.fields.confirm.is_given() {
+        return Ok(None);
+    }
+    let since = feed_since(context, &form.visitor.caller).await?;
     Ok(TimeView::maybe(since, context.now()).map(|since| {
-        format!(
+        let loss = format!(
             "The address that the feed has had since {}: readers that know it get nothing any more. It cannot be restored.",
             since.shown
-        )
+        );
+        let confirmation = ConfirmPage {
+            title: title.to_owned(),
+            losses: vec![loss],
+            action: action.to_owned(),
+            button: title,
+            ..account_confirmation(context, &form.visitor)
+        };
+        page(StatusCode::OK, &confirmation)
     }))
 }
 
@@ -211,8 +211,8 @@ fn session_of(caller: &Caller) -> Option<Uuid> {
     }
 }
 
-/// A confirmation page that leads back to the account; what it asks is still empty.
-fn asking(context: &Context, visitor: &Visitor) -> ConfirmPage {
+/// A confirmation page that leads back to the account; what is to be confirmed is still empty.
+fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
         frame: Frame::of(context.config(), "account", visitor),
         title: String::new(),

@@ -246,13 +246,13 @@ pub(super) struct RevocableToken {
 ///
 /// # Errors
 /// As [`token_revoke`].
-pub(super) async fn token_revocable(
+pub(super) async fn revocable_token(
     context: &Context,
     caller: &Caller,
     id: Uuid,
 ) -> Result<RevocableToken, AppError> {
     let by = caller.demand(Permission::Read)?;
-    let (row, owner) = revocable(&context.store, by, id).await?;
+    let (row, owner) = revocable_row(&context.store, by, id).await?;
     let sessions = sessions::sessions_of(&context.store, owner.id, context.now().0).await?;
     let sessions = sessions.iter().filter(|one| one.token_id == Some(id));
     Ok(RevocableToken {
@@ -262,7 +262,7 @@ pub(super) async fn token_revocable(
 }
 
 /// The token and its account, if this account may revoke it.
-async fn revocable(
+async fn revocable_row(
     on: &impl Handle,
     by: &Account,
     id: Uuid,
@@ -295,7 +295,7 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     let by = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
     write.accounts_lock().await?;
-    let (row, owner) = revocable(&write, by, id).await?;
+    let (row, owner) = revocable_row(&write, by, id).await?;
     write.token_delete(id).await?;
     if token_lets_in(context, &owner, &row)? {
         refuse_without_way_in(context, &write).await?;

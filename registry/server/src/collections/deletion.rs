@@ -8,20 +8,20 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::policy_sets::written;
 
-/// Agents that are counted as shown to the audience of a collection.
-const MOST: u64 = 1_000;
-/// Policies that are named.
-const POLICIES: usize = 20;
+/// The most agents that are counted as shown to the audience of a collection.
+const MAX_AGENTS: u64 = 1_000;
+/// The most policies that are named.
+const MAX_POLICIES: usize = 20;
 
 /// What asks about a collection by its name, and loses it: a sentence each.
 ///
 /// # Errors
 /// Where the database fails.
-pub(super) async fn uses_lost(context: &Context, name: &str) -> Result<Vec<String>, AppError> {
+pub(super) async fn lost_uses(context: &Context, name: &str) -> Result<Vec<String>, AppError> {
     let mut lost = Vec::new();
     let policies = policies_naming(context, name).await?;
     if let [first, further @ ..] = policies.as_slice() {
-        let named = further.iter().take(POLICIES - 1);
+        let named = further.iter().take(MAX_POLICIES - 1);
         let named = named.fold(first.clone(), |named, id| format!("{named}, {id}"));
         lost.push(match policies.len() {
             1 => format!(
@@ -34,19 +34,23 @@ pub(super) async fn uses_lost(context: &Context, name: &str) -> Result<Vec<Strin
     }
     let rows = collections_by_names(&context.store, &[name.to_owned()]).await?;
     if let Some(row) = rows.first() {
-        let shown = agents_naming_collection(&context.store, row.id, MOST).await?;
-        lost.extend(match shown.len() {
-            0 => None,
-            1 => Some(
-                "1 restricted agent is shown to its audience, and will not be shown to it any more."
-                    .to_owned(),
-            ),
-            count => Some(format!(
-                "{count} restricted agents are shown to its audience, and will not be shown to it any more."
-            )),
-        });
+        let shown = agents_naming_collection(&context.store, row.id, MAX_AGENTS).await?;
+        lost.extend(lost_agents(shown.len() as u64));
     }
     Ok(lost)
+}
+
+/// What becomes of so many agents that are shown to the audience of a collection.
+fn lost_agents(count: u64) -> Option<String> {
+    let agents = match count {
+        0 => return None,
+        1 => "1 restricted agent is".to_owned(),
+        MAX_AGENTS.. => format!("{MAX_AGENTS} or more restricted agents are"),
+        count => format!("{count} restricted agents are"),
+    };
+    Some(format!(
+        "{agents} shown to its audience, and will not be shown to it any more."
+    ))
 }
 
 /// The policies of the newest set whose text asks about collections and names this one.
@@ -59,4 +63,23 @@ async fn policies_naming(context: &Context, name: &str) -> Result<Vec<String>, A
     let naming = policies
         .filter(|policy| policy.text.contains("collections") && policy.text.contains(&quoted));
     Ok(naming.map(|policy| policy.id).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_counted_up_to_a_bound() {
+        assert_eq!(lost_agents(0), None);
+        for (count, begins) in [
+            (1, "1 restricted agent is shown"),
+            (2, "2 restricted agents are shown"),
+            (MAX_AGENTS, "1000 or more restricted agents are shown"),
+        ] {
+            let told = lost_agents(count).unwrap();
+            assert!(told.starts_with(begins), "{told}");
+        }
+    }
 }

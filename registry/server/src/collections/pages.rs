@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::collections::acts::{
     collection_delete, collection_list, collection_make, collection_put, collection_show,
 };
-use crate::collections::deletion::uses_lost;
+use crate::collections::deletion::lost_uses;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::Curate;
@@ -176,8 +176,9 @@ pub(crate) async fn submit(
         ("delete", true) => collection_delete(&context, caller, name, &seen).await,
         ("delete", false) => match seen.check(Some(&found)) {
             Ok(()) => {
-                let asked = deletion_asked(&context, &form.visitor, &found, fields).await?;
-                return Ok(page(StatusCode::OK, &asked));
+                let confirmation =
+                    deletion_confirmation(&context, &form.visitor, &found, fields).await?;
+                return Ok(page(StatusCode::OK, &confirmation));
             }
             Err(error) => Err(error),
         },
@@ -261,7 +262,7 @@ async fn collection_page(
 }
 
 /// The page that asks before a collection is deleted.
-async fn deletion_asked(
+async fn deletion_confirmation(
     context: &Context,
     visitor: &Visitor,
     found: &Collection,
@@ -279,7 +280,7 @@ async fn deletion_asked(
         },
         format!("It is shown to {}.", view.audience),
     ];
-    let used = uses_lost(context, &found.name).await?;
+    let used = lost_uses(context, &found.name).await?;
     losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
     Ok(ConfirmPage {
         frame: Frame::of(context.config(), "collections", visitor),

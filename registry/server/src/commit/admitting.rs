@@ -24,7 +24,7 @@ pub(crate) async fn admitting_set(
         return Ok(known);
     }
     let row = policies::policy_set_newest(on).await?;
-    let set = compiled(&context.policies.compiled, row, &context.rules, ())
+    let set = compiled(&context.policies.compiled, row, &context.rules)
         .await
         .or_else(|error| {
             tracing::error!(

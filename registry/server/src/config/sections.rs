@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::review::{ChangeClass, ReviewKind};
 use a2a_registry_domain::timestamp::DAY;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -64,7 +64,7 @@ pub struct ServerConfig {
     pub tls_key: Option<PathBuf>,
     /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
     /// `limits.connections_per_address`.
-    #[serde(deserialize_with = "networks")]
+    #[serde(deserialize_with = "parse_networks")]
     pub trusted_proxies: Vec<IpNet>,
     /// Seconds that requests in progress have to end at shutdown.
     pub drain_seconds: u64,
@@ -84,19 +84,29 @@ impl Default for ServerConfig {
     }
 }
 
-/// Networks, and single addresses as networks of one.
-fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+/// Networks, and single addresses as networks of one; those of IPv4 within IPv6 as clients' addresses are compared, in IPv4.
+fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let read = texts.iter().map(|text| {
-        let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
-        let network = address.map(IpNet::from).or_else(|_| text.parse());
-        network.map_err(|_| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        let network = address.or_else(|_| text.parse());
+        network.map(canonical_network).map_err(|_| {
             Error::custom(format!(
                 "`{text}` is neither an address nor a network such as 10.0.0.0/8"
             ))
         })
     });
     read.collect()
+}
+
+fn canonical_network(network: IpNet) -> IpNet {
+    let IpNet::V6(mapped) = network else {
+        return network;
+    };
+    let address = mapped.addr().to_ipv4_mapped();
+    let parts = address.zip(mapped.prefix_len().checked_sub(96));
+    let inner = parts.and_then(|(address, length)| Ipv4Net::new(address, length).ok());
+    inner.map_or(network, IpNet::V4)
 }
 
 /// `[store]`: the database and the data folder.

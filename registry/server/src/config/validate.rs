@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
-use url::Url;
+use url::{Host, Url};
 
 use crate::config::{
     AllowPorts, Config, CrawlerConfig, DatabaseUrl, DecidersConfig, LimitsConfig, MAX_DECIDERS,
@@ -81,6 +81,11 @@ fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
                  is served at the root of its host and nowhere below"
                     .into(),
             ),
+            Some(url) if has_unspecified_host(&url) => wrong(
+                "server.public_url must name the host that clients use: 0.0.0.0 and [::] stand for every address of this \
+                 machine and can be in no link"
+                    .into(),
+            ),
             Some(_) => {}
         }
     } else if server.listen.ip().to_canonical().is_unspecified() {
@@ -92,6 +97,14 @@ fn server(server: &ServerConfig, mut wrong: impl FnMut(String)) {
     }
     if server.tls_cert.is_some() != server.tls_key.is_some() {
         wrong("server.tls_cert and server.tls_key go together: set both or none".into());
+    }
+}
+
+fn has_unspecified_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_unspecified(),
+        Some(Host::Domain(_)) | None => false,
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
 
 /// The answer to a form that asks for nothing, as Enter in a field sends it: the browser stays on the page, with what was
 /// typed.
-pub(crate) fn stay() -> HttpResponse {
+pub(crate) fn stay_on_page() -> HttpResponse {
     HttpResponse::NoContent().finish()
 }
 

@@ -15,15 +15,15 @@ use crate::policies::preview_inputs::{Previewed, callers, previewed};
 use crate::policy_sets::asking_about_present_collections;
 
 /// Agents that are read first; most sets leave one of them to somebody.
-const FIRST: u64 = 20;
+const FIRST_PAGE: u64 = 20;
 /// Agents that are read at once after that.
 const PAGE: u64 = 500;
-/// What tokens of previews are signed for.
+/// The purpose of the signature of a preview's token.
 const PREVIEW: &str = "policies:preview";
 /// How long the preview of a set counts: agents come and go.
-const PREVIEW_COUNTS: i64 = HOUR;
+const PREVIEW_LIFETIME: i64 = HOUR;
 
-/// What was previewed.
+/// The set that a preview was about.
 #[derive(Debug, Serialize, Deserialize)]
 struct PreviewedSet {
     /// The set that it was compared with.
@@ -33,11 +33,11 @@ struct PreviewedSet {
     made_at: i64,
 }
 
-/// The one place for work that reads every agent.
+/// The one permit for work that reads every agent.
 ///
 /// # Errors
 /// `Unavailable` while it is taken.
-pub(super) fn preview_place(context: &Context) -> Result<SemaphorePermit<'_>, AppError> {
+pub(super) fn preview_permit(context: &Context) -> Result<SemaphorePermit<'_>, AppError> {
     context.policies.previewing.try_acquire().map_err(|_| {
         AppError::unavailable(
             "Another preview is under way; try again when it is done.",
@@ -66,7 +66,7 @@ pub(super) async fn check_set(
         ));
     }
     if let Some(token) = preview {
-        return previewed_number(context, caller, texts, token).map(Some);
+        return read_preview_token(context, caller, texts, token).map(Some);
     }
     match hides_every_agent(context, set).await? {
         false => Ok(None),
@@ -101,7 +101,7 @@ pub(super) fn preview_token(
 ///
 /// # Errors
 /// `PreviewNeeded` for a token of another set, account or time.
-fn previewed_number(
+fn read_preview_token(
     context: &Context,
     caller: &Caller,
     texts: &[PolicyText],
@@ -118,7 +118,7 @@ fn previewed_number(
     if shown.digest != digest_of(texts)? {
         return Err(refused("`preview` is the token of other policies"));
     }
-    if Timestamp(shown.made_at + PREVIEW_COUNTS) < context.now() {
+    if Timestamp(shown.made_at + PREVIEW_LIFETIME) < context.now() {
         return Err(refused("The preview is older than an hour"));
     }
     Ok(shown.number)
@@ -138,11 +138,11 @@ async fn hides_every_agent(context: &Context, set: &PolicySet) -> Result<bool, A
     if set.allows_all(Action::Discover) {
         return Ok(false);
     }
-    let _alone = preview_place(context)?;
+    let _alone = preview_permit(context)?;
     let set = asking_about_present_collections(&context.store, set.clone()).await?;
     let callers = std::sync::Arc::new(callers(context, &[&set]).await?);
     let mut registrants = HashMap::new();
-    let (mut any_listed, mut cursor, mut size) = (false, None, FIRST);
+    let (mut any_listed, mut cursor, mut size) = (false, None, FIRST_PAGE);
     loop {
         let rows = agents::agents_walk(&context.store, cursor, size).await?;
         let Some(last) = rows.last() else {

@@ -12,7 +12,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
-use crate::policy_sets::compiled_new;
+use crate::policy_sets::compile_new;
 use crate::precondition::Precondition;
 
 /// The form as a browser sends it.
@@ -40,7 +40,7 @@ pub(super) struct Draft {
     pub seen: u64,
     pub policies: Vec<NewPolicy>,
     pub reason: String,
-    /// The token of the preview that the page has shown with the question whether to apply the set.
+    /// The token of the preview that the page has shown before the set was confirmed.
     pub preview: Option<String>,
 }
 
@@ -71,8 +71,8 @@ pub(super) enum Outcome {
     /// Every policy is in Cedar's usual form.
     Formatted,
     Previewed(PolicyPreview),
-    /// The set was not made yet: its author must be asked first. These policies would fall away.
-    Asked(PolicyPreview, Vec<String>),
+    /// The set was not made yet: its author must confirm it first. These policies would fall away.
+    Unconfirmed(PolicyPreview, Vec<String>),
     /// The set was made.
     Applied,
     /// Another set was made since the draft was begun.
@@ -177,7 +177,7 @@ impl Draft {
     /// Where the work was aborted.
     pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
-        let read = compiled_new(
+        let read = compile_new(
             &context.policies.compiled,
             texts,
             &context.rules,
@@ -275,7 +275,8 @@ impl Draft {
         policies_preview(context, caller, &new).await
     }
 
-    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author was asked.
+    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author has
+    /// confirmed it.
     ///
     /// # Errors
     /// As the acts.
@@ -305,7 +306,7 @@ impl Draft {
             match policies_put(context, caller, &new, &seen).await {
                 Ok(_) => return Ok(Outcome::Applied),
                 Err(error) => match error.kind {
-                    // What was edited after the question is asked about again.
+                    // What was edited after the question has to be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
                         let newest = PoliciesQuery::default();
@@ -316,7 +317,10 @@ impl Draft {
                 },
             }
         }
-        Ok(Outcome::Asked(self.previewed(context, caller).await?, gone))
+        Ok(Outcome::Unconfirmed(
+            self.previewed(context, caller).await?,
+            gone,
+        ))
     }
 }
 

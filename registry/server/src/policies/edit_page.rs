@@ -53,16 +53,16 @@ struct EditPage {
     problem: Option<String>,
     lost: Option<LostView>,
     preview: Option<PreviewView>,
-    asked: Option<AskedView>,
+    confirmation: Option<ConfirmationView>,
 }
 
-/// What the author of a set is asked before it is made.
-struct AskedView {
+/// What the author of a set has to confirm before it is made.
+struct ConfirmationView {
     /// The policies that fall away.
     gone: Vec<String>,
     /// Whether every agent is hidden.
     hides_all: bool,
-    /// The token of the preview that is shown with the question.
+    /// The token of the preview that is shown with it.
     token: String,
 }
 
@@ -176,7 +176,7 @@ pub(crate) async fn submit(
         Outcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         Outcome::Formatted => {}
         Outcome::Previewed(told) => page.preview = Some(PreviewView::new(&told)),
-        Outcome::Asked(told, gone) => page.ask(&told, &gone),
+        Outcome::Unconfirmed(told, gone) => page.demand_confirmation(&told, &gone),
         Outcome::Lost(newest) => {
             status = StatusCode::PRECONDITION_FAILED;
             page.lost = Some(LostView::new(&newest, context.now()));
@@ -190,8 +190,8 @@ pub(crate) async fn submit(
     Ok(crate::pages::page(status, &page))
 }
 
-/// The page that asks whether to put a draft in force.
-pub(super) fn question(
+/// The page on which somebody confirms that a draft is put in force.
+pub(super) fn confirmation_page(
     context: &Context,
     visitor: &Visitor,
     draft: &Draft,
@@ -199,7 +199,7 @@ pub(super) fn question(
 ) -> HttpResponse {
     let frame = Frame::of(context.config(), "policies", visitor);
     let mut page = EditPage::new(frame, draft, &[]);
-    page.ask(told, gone);
+    page.demand_confirmation(told, gone);
     crate::pages::page(StatusCode::OK, &page)
 }
 
@@ -245,14 +245,14 @@ impl EditPage {
             problem: None,
             lost: None,
             preview: None,
-            asked: None,
+            confirmation: None,
         }
     }
 
-    /// Asks whether to apply what the page shows.
-    fn ask(&mut self, told: &PolicyPreview, gone: &[String]) {
+    /// Shows what the set would change, and a button that confirms it.
+    fn demand_confirmation(&mut self, told: &PolicyPreview, gone: &[String]) {
         self.preview = Some(PreviewView::new(told));
-        self.asked = Some(AskedView {
+        self.confirmation = Some(ConfirmationView {
             gone: gone.iter().map(|id| text::line(id, LINE)).collect(),
             hides_all: told.hides_every_agent,
             token: told.token.clone(),

@@ -23,7 +23,7 @@ use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::paging::PageRequest;
 use crate::policies::edit_form::{Draft, Outcome};
-use crate::policies::edit_page::question;
+use crate::policies::edit_page::confirmation_page;
 use crate::policies::sets::{PoliciesQuery, policies_show, policy_history};
 
 /// Which page of the history.
@@ -105,8 +105,13 @@ pub(crate) async fn restore(
                 .insert_header((LOCATION, "/policies"))
                 .finish());
         }
-        Ok((draft, Outcome::Asked(told, gone))) => {
-            return Ok(question(&context, &form.visitor, &draft, (&told, &gone)));
+        Ok((draft, Outcome::Unconfirmed(told, gone))) => {
+            return Ok(confirmation_page(
+                &context,
+                &form.visitor,
+                &draft,
+                (&told, &gone),
+            ));
         }
         Ok(_) => (StatusCode::PRECONDITION_FAILED, None),
         Err(error) => {
@@ -130,7 +135,7 @@ pub(crate) async fn restore(
     Ok(crate::pages::page(status, &page))
 }
 
-/// What comes of putting an earlier set in force: applied, asked about, or lost to another set.
+/// What comes of putting an earlier set in force: applied, to be confirmed, or lost to another set.
 async fn restored(
     context: &Context,
     caller: &Caller,

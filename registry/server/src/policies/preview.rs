@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::policies::apply_checks::{preview_place, preview_token};
+use crate::policies::apply_checks::{preview_permit, preview_token};
 use crate::policies::preview_inputs::{Callers, Previewed, callers, previewed};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
@@ -38,7 +38,7 @@ pub async fn policies_preview(
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let after = read_set(context, &texts).await?;
     let after = asking_about_present_collections(&context.store, after).await?;
-    let _alone = preview_place(context)?;
+    let _alone = preview_permit(context)?;
     let compiled = &context.policies.compiled;
     let before = newest_set(compiled, &context.store, &context.rules).await?;
     let callers = callers(context, &[&before, &after]).await?;

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
 use crate::policies::apply_checks::check_set;
-use crate::policy_sets::{compiled, compiled_new, number_of, written};
+use crate::policy_sets::{compile_earlier, compile_new, compiled, number_of, written};
 use crate::precondition::Precondition;
 
 /// Which policy set.
@@ -50,12 +50,10 @@ pub async fn policies_show(
         Some(number) => Some(set_numbered(context, number).await?),
     };
     let sets = &context.policies.compiled;
-    // Old sets are compiled one after another: a caller may go through all of them.
-    let permit = match query.number {
-        None => None,
-        Some(_) => Some(sets.acquire_permit().await?),
+    let set = match query.number {
+        None => compiled(sets, row.clone(), &context.rules).await?,
+        Some(_) => compile_earlier(sets, row.clone(), &context.rules).await?,
     };
-    let set = compiled(sets, row.clone(), &context.rules, permit).await?;
     Ok(view(context, &set, row.as_ref()))
 }
 
@@ -205,7 +203,7 @@ pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
 ) -> Result<PolicySet, AppError> {
-    let compiled = compiled_new(
+    let compiled = compile_new(
         &context.policies.compiled,
         texts.to_vec(),
         &context.rules,

@@ -158,8 +158,8 @@ pub(crate) async fn end(
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
         let waiver = waiver_in_force(&context, caller, id).await?;
-        let asked = end_asked(&context, &form.visitor, &waiver).await?;
-        return Ok(crate::pages::page(StatusCode::OK, &asked));
+        let confirmation = end_confirmation(&context, &form.visitor, &waiver).await?;
+        return Ok(crate::pages::page(StatusCode::OK, &confirmation));
     }
     waiver_end(&context, caller, id).await?;
     Ok(HttpResponse::SeeOther()
@@ -168,7 +168,7 @@ pub(crate) async fn end(
 }
 
 /// The page that asks before a waiver ends.
-async fn end_asked(
+async fn end_confirmation(
     context: &Context,
     visitor: &Visitor,
     waiver: &Waiver,

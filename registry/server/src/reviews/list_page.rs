@@ -21,7 +21,7 @@ use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
-use crate::pages::stay;
+use crate::pages::stay_on_page;
 use crate::pages::text::{self, LINE};
 use crate::pages::trust::Badge;
 use crate::paging::PageRequest;
@@ -146,7 +146,7 @@ pub(crate) async fn decide(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     if form.fields.verdict.is_empty() {
-        return Ok(stay());
+        return Ok(stay_on_page());
     }
     let decided = decided(&context, &form.visitor.caller, &form.fields).await;
     let (results, problem, status) = match decided {

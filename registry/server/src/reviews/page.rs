@@ -28,7 +28,7 @@ use crate::http::visitor::PageOf;
 use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
-use crate::pages::stay;
+use crate::pages::stay_on_page;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::pages::trust::Badge;
 use crate::precondition::Precondition;
@@ -143,7 +143,7 @@ pub(crate) async fn submit(
     form: FormOf<Register, ReviewForm>,
 ) -> Result<HttpResponse, Problem> {
     if form.fields.act.is_empty() {
-        return Ok(stay());
+        return Ok(stay_on_page());
     }
     let id = act(&context, &form.visitor.caller, id, form.fields).await?;
     Ok(HttpResponse::SeeOther()

@@ -129,7 +129,7 @@ pub(crate) async fn forget(
     let search = own.into_iter().find(|search| search.id == id);
     let search = search.ok_or_else(missing)?;
     let name = text::line(&search.name, LINE);
-    let asked = ConfirmPage {
+    let confirmation = ConfirmPage {
         frame: Frame::of(context.config(), "account", &form.visitor),
         title: format!("Delete the saved search {name}"),
         losses: vec![text::line(
@@ -141,7 +141,7 @@ pub(crate) async fn forget(
         button: "Delete the saved search",
         back: "/account#searches".to_owned(),
     };
-    Ok(page(StatusCode::OK, &asked))
+    Ok(page(StatusCode::OK, &confirmation))
 }
 
 fn to_account() -> HttpResponse {

@@ -318,6 +318,10 @@ async fn a_set_is_previewed_applied_and_put_in_force_again_and_a_lost_race_keeps
         "name=\"seen\" value=\"0\"",
     ];
     assert_shows(&lost, 412, &told);
+    // Enter in a text presses the first button, which goes on with nothing.
+    let html = text(&lost);
+    let first = html.split("name=\"act\" value=\"").nth(1).unwrap();
+    assert!(first.starts_with("check\""), "{html}");
     let goes_on = admin.edit("go-on 1", "0", &mine).await;
     let told = [
         "name=\"seen\" value=\"1\"",

@@ -331,7 +331,7 @@ impl DomainPage {
             ),
             challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
             not_listed: first(&view.not_listed, |reason| {
-                text::line(&without_ids(reason, &view.agents), BLOCK)
+                text::line(&remove_ids(reason, &view.agents), BLOCK)
             }),
             checks: first(&view.checks, |check| CheckView::new(check, now)),
             sources,
@@ -343,7 +343,7 @@ impl DomainPage {
 }
 
 /// A sentence without the ids that follow the names of these agents, which people do not read.
-fn without_ids(sentence: &str, agents: &[Uuid]) -> String {
+fn remove_ids(sentence: &str, agents: &[Uuid]) -> String {
     let mut ids = agents.iter().map(|id| format!(" ({id})"));
     match ids.find(|id| sentence.contains(id)) {
         Some(id) => sentence.replacen(&id, "", 1),
