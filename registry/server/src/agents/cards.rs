@@ -34,7 +34,7 @@ pub async fn agent_card(
     }
     let labels = caller.labels(&context.policies.in_force());
     if let Ok(id) = agent.parse::<Uuid>()
-        && let Some(kept) = kept(context, id)
+        && let Some(kept) = cached_card(context, id)
         && sees(&labels, &kept.visible_to)
     {
         return Ok(Arc::clone(&kept.card));
@@ -50,7 +50,7 @@ pub async fn agent_card(
 }
 
 /// The card that an agent serves, if it is kept and nothing has changed since.
-fn kept(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
+fn cached_card(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     let present = (context.changes.stamp(id), context.policies.stamp());
     let kept = context.cards.serving.get(&id)?;
     ((kept.stamp, kept.policies) == present).then_some(kept)
@@ -89,7 +89,7 @@ async fn serving(
 ) -> Result<Arc<ServedCardEntry>, AppError> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let (stamp, policies) = (context.changes.stamp(id), context.policies.stamp());
-    if let Some(kept) = kept(context, id) {
+    if let Some(kept) = cached_card(context, id) {
         return Ok(kept);
     }
     let missing = || AppError::no_agent(agent);

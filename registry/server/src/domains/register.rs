@@ -28,7 +28,7 @@ use crate::domains::acts::refuse_opted_out;
 use crate::domains::adding::add_sources;
 use crate::domains::target::{Target, target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_part::recorded;
+use crate::domains::visible_part::recorded_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::{disputed, is_disputed, is_provable};
@@ -126,7 +126,7 @@ async fn anonymous_view(
     };
     let view = |source: &source::Model| SourceView {
         id: source_name(context, source),
-        ..recorded(source, context.now())
+        ..recorded_view(source, context.now())
     };
     Ok(sources.iter().filter(anonymous_view).map(view).collect())
 }

@@ -75,7 +75,7 @@ pub async fn source_withdraw(
     let mut ending = registered.ending(account.id, &[id]);
     let approved = approved_agent_of(&registered, &ending);
     let is_seen = match approved {
-        Some(agent) => sees(context, caller, agent).await?,
+        Some(agent) => is_agent_visible(context, caller, agent).await?,
         None => false,
     };
     if approved.is_some() && !is_seen {
@@ -83,7 +83,7 @@ pub async fn source_withdraw(
         ending.clear();
     }
     if let Some(agent) = approved.filter(|_| is_seen) {
-        return Err(still_needed(agent));
+        return Err(source_needed_error(agent));
     }
     let withdrawal = Withdrawal {
         by: account,
@@ -93,7 +93,7 @@ pub async fn source_withdraw(
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
 
-fn still_needed(agent: &agent::Model) -> AppError {
+fn source_needed_error(agent: &agent::Model) -> AppError {
     AppError::new(
         ErrorKind::Conflict,
         format!(
@@ -115,7 +115,11 @@ fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&
 }
 
 /// Whether a caller sees an agent.
-async fn sees(context: &Context, caller: &Caller, agent: &agent::Model) -> Result<bool, AppError> {
+async fn is_agent_visible(
+    context: &Context,
+    caller: &Caller,
+    agent: &agent::Model,
+) -> Result<bool, AppError> {
     match agent_visible(context, caller, &agent.id.to_string()).await {
         Ok(_) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
@@ -166,7 +170,7 @@ pub async fn domain_delete(
     let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
     for agent in registered.agents.iter().filter(is_others) {
         // A refusal would tell of an agent that is hidden from the caller.
-        if sees(context, caller, agent).await? {
+        if is_agent_visible(context, caller, agent).await? {
             return Err(AppError::new(
                 ErrorKind::Conflict,
                 format!(

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
-use crate::http::auth::{AnyoneOr, ReadEvents};
+use crate::http::auth::{PermissionCheck, ReadEvents};
 use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::http::{answer, problem_kinds};
@@ -57,7 +57,7 @@ struct NotReady {
 #[get("/readyz")]
 pub async fn readyz(
     state: web::Data<State>,
-    auditor: Result<AnyoneOr<ReadEvents>, Problem>,
+    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
 ) -> Result<HttpResponse, Problem> {
     let sees_details = match auditor {
         Ok(auditor) => auditor.is_permitted,
@@ -105,7 +105,7 @@ pub async fn readyz(
 #[get("/metrics")]
 pub async fn metrics(
     state: web::Data<State>,
-    auditor: AnyoneOr<ReadEvents>,
+    auditor: PermissionCheck<ReadEvents>,
 ) -> Result<HttpResponse, Problem> {
     match state.context.config().server.metrics_listen {
         None if auditor.is_permitted => metrics_text(state).await,
