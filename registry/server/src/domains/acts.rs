@@ -286,7 +286,7 @@ async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result
         return Ok(rows.iter().any(seen));
     }
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    let carried = labels_or_decoy(context, rows).await?;
+    let carried = labels_or_decoy(context, &context.store, rows).await?;
     let seen = |id: &Uuid| carried.get(id).is_some_and(|one| sees(&labels, one));
     Ok(ids.iter().any(seen))
 }

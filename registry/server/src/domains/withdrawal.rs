@@ -11,7 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::{DomainCoverage, follow_coverage};
-use crate::agents::views::agent_visible;
+use crate::agents::views::is_agent_visible;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
@@ -75,7 +75,7 @@ pub async fn source_withdraw(
     let mut ending = registered.ending(account.id, &[id]);
     let approved = approved_agent_of(&registered, &ending);
     let is_seen = match approved {
-        Some(agent) => is_agent_visible(context, caller, agent).await?,
+        Some(agent) => is_agent_visible(context, &write, caller, Some(agent)).await?,
         None => false,
     };
     if approved.is_some() && !is_seen {
@@ -112,19 +112,6 @@ fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&
         };
         registered.agents.iter().find(gives)
     })
-}
-
-/// Whether a caller sees an agent.
-async fn is_agent_visible(
-    context: &Context,
-    caller: &Caller,
-    agent: &agent::Model,
-) -> Result<bool, AppError> {
-    match agent_visible(context, caller, &agent.id.to_string()).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
@@ -170,7 +157,7 @@ pub async fn domain_delete(
     let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
     for agent in registered.agents.iter().filter(is_others) {
         // A refusal would tell of an agent that is hidden from the caller.
-        if is_agent_visible(context, caller, agent).await? {
+        if is_agent_visible(context, &write, caller, Some(agent)).await? {
             return Err(AppError::new(
                 ErrorKind::Conflict,
                 format!(
