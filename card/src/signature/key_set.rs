@@ -184,7 +184,7 @@ impl Key {
         if jwk.contains_key("d") {
             return Err(JwkError::NotAKey);
         }
-        if !is_for_verifying(jwk) {
+        if !allows_operation(jwk, "verify") {
             return Err(JwkError::OtherUse { kid });
         }
         let public = PublicKey::read(jwk).ok_or(JwkError::NotAKey)?;
@@ -215,12 +215,12 @@ impl Key {
     }
 }
 
-/// Whether a JWK's `use` and `key_ops` allow verifying signatures (RFC 7517 §4.2 and 4.3).
-fn is_for_verifying(jwk: &Map<String, Value>) -> bool {
+/// Whether a JWK's `use` and `key_ops` allow `sign` or `verify` (RFC 7517 §4.2 and 4.3).
+pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
     let has_use = jwk.get("use").is_none_or(|meant| meant == "sig");
     let operations = jwk.get("key_ops").map(Value::as_array);
     let has_operation =
-        operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == "verify")));
+        operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == operation)));
     has_use && has_operation
 }
 
