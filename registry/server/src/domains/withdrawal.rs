@@ -89,6 +89,7 @@ pub async fn source_withdraw(
         by: account,
         withdrawn: vec![id],
         ending,
+        waits: may_see_wait(caller, &row, &registered),
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
@@ -175,6 +176,7 @@ pub async fn domain_delete(
         by: account,
         withdrawn: own,
         ending,
+        waits: may_see_wait(caller, &row, &registered),
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
@@ -210,8 +212,17 @@ async fn withdraw_registrations(
     write.commit().await?;
     after_write(context, &touched);
     after_write(context, &regarded);
-    searchable(context, &[&touched, &regarded]).await;
+    if withdrawal.waits {
+        searchable(context, &[&touched, &regarded]).await;
+    }
     Ok(())
+}
+
+/// Whether the response to a caller may wait for the index. Whoever neither owns the domain nor registered it first would see by
+/// the wait that a source gives a listed agent, hidden from them or not.
+fn may_see_wait(caller: &Caller, row: &domain::Model, registered: &DomainSources) -> bool {
+    let is_own = caller.is(registered.owner) || caller.is(row.account_id);
+    is_own || caller.may(Permission::SeeAll)
 }
 
 /// Ends the withdrawn registrations, and the sources that end with them.
@@ -361,6 +372,8 @@ struct Withdrawal<'a> {
     withdrawn: Vec<i64>,
     /// The sources that end with it: those without another registrant, and the entries of such catalogs.
     ending: Vec<i64>,
+    /// Whether the response waits until the index shows what follows.
+    waits: bool,
 }
 
 impl Withdrawal<'_> {
