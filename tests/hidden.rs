@@ -1,7 +1,9 @@
 //! What is hidden from a caller costs the same reads as what does not exist: on both databases, and where policies have to be
 //! asked. Which addresses lead to these acts is tested within the server.
 
-use a2a_registry_api::{AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport};
+use a2a_registry_api::{
+    AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport, Registration,
+};
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::groups::group_put;
@@ -16,6 +18,7 @@ use a2a_registry_server::agents::views::{
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::collections::acts::{collection_put, collection_show};
 use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::{AppError, ErrorKind};
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::policies::decide::decide;
@@ -30,7 +33,10 @@ use crate::policies::{OPEN, caller, put};
 use crate::support::both_databases;
 use crate::support::stage::{Stage, card};
 
-both_databases!(hidden_and_missing_cost_the_same_reads);
+both_databases!(
+    hidden_and_missing_cost_the_same_reads,
+    a_url_of_others_costs_a_stranger_as_much_as_a_new_one
+);
 
 const HIDDEN: &str = "hidden.agents-test.com";
 const MISSING: &str = "missing.agents-test.com";
@@ -200,4 +206,30 @@ async fn hidden_and_missing_cost_the_same_reads(url: &str) {
     for who in &callers {
         compare_all(&stage, who, &id).await;
     }
+}
+
+/// The agents of the domain are updated for a URL that is new as for one that others have registered. On SQLite only reads
+/// outside of writes are noted.
+async fn a_url_of_others_costs_a_stranger_as_much_as_a_new_one(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.publish_approved(HIDDEN, &card("Hidden", "x")).await;
+    let known = format!("https://{HIDDEN}/known.json");
+    stage.register_url(&known).await;
+    let stranger = caller(&stage, "stranger", Role::Publisher).await;
+    let updates = async |card_url: String| {
+        let what = Registration {
+            card_url: Some(card_url),
+            ..Registration::default()
+        };
+        let (added, statements) = statements_of(register(&stage.app, &stranger, &what)).await;
+        added.unwrap();
+        let updates = statements.iter().map(|statement| columns_of(statement));
+        updates
+            .filter(|columns| columns.contains("version_sources"))
+            .count()
+    };
+    let of_known = updates(known).await;
+    let of_new = updates(format!("https://{HIDDEN}/new.json")).await;
+    assert_eq!(of_new, of_known);
+    assert_eq!(of_known > 0, url.starts_with("postgres"));
 }
