@@ -36,6 +36,7 @@ mod fixtures;
 mod glass_journey;
 mod governance_story;
 mod held_requests;
+mod hidden;
 mod identity;
 mod index;
 mod ingest;

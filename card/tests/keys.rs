@@ -255,6 +255,24 @@ fn keys_that_cannot_verify_a_card_are_passed_over() {
     }
 }
 
+/// Nobody verifies what such a key has signed.
+#[test]
+fn a_private_key_for_another_use_signs_nothing() {
+    for (member, value, is_usable) in [
+        ("use", json!("sig"), true),
+        ("use", json!("enc"), false),
+        ("key_ops", json!(["sign", "verify"]), true),
+        ("key_ops", json!(["verify"]), false),
+        ("key_ops", json!(["decrypt"]), false),
+        ("key_ops", json!("sign"), false),
+    ] {
+        let mut private = file("ed25519.json");
+        private[member] = value.clone();
+        let read = read(private.to_string().as_bytes());
+        assert_eq!(read.is_ok(), is_usable, "{member}: {value}");
+    }
+}
+
 #[test]
 fn rsa_keys_may_begin_with_zeros() {
     let key = key("rsa.pem");

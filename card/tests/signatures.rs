@@ -334,12 +334,12 @@ fn a_kid_is_a_hint_and_a_type_is_the_law() {
     };
     let stranger = |kid: Value| json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "kid": kid});
     let p256 = json!({"kty": "EC", "crv": "P-256", "kid": "k1", "x": "RirszBfDAUIEPXR8OgS9SgRh-qGF8tXsveDHrFPA1hU", "y": "GiROHGnMjPz-TkFO2Rnn6q_IR-n_JW-i1cF1BjpDBHE"});
-    let barred = |member: &str, value: Value| {
+    let with_member = |member: &str, value: Value| {
         let mut key = named("k1");
         key[member] = value;
         key
     };
-    let other_use = barred("use", json!("enc"));
+    let other_use = with_member("use", json!("enc"));
     let nameless_stranger = {
         let mut key = stranger(json!("x"));
         key.as_object_mut().unwrap().remove("kid");
@@ -355,20 +355,23 @@ fn a_kid_is_a_hint_and_a_type_is_the_law() {
         (vec![p256.clone()], "refused key-algorithm"),
         (vec![p256.clone(), named("other")], "valid sdk"),
         (vec![other_use.clone()], "refused key-use"),
-        (vec![barred("use", json!(["sig"]))], "refused key-use"),
+        (vec![with_member("use", json!(["sig"]))], "refused key-use"),
         (
-            vec![barred("key_ops", json!(["encrypt"]))],
+            vec![with_member("key_ops", json!(["encrypt"]))],
             "refused key-use",
         ),
-        (vec![barred("key_ops", json!([]))], "refused key-use"),
-        (vec![barred("alg", json!("ES256"))], "refused key-use"),
-        (vec![barred("alg", json!("RSA-OAEP"))], "refused key-use"),
+        (vec![with_member("key_ops", json!([]))], "refused key-use"),
+        (vec![with_member("alg", json!("ES256"))], "refused key-use"),
+        (
+            vec![with_member("alg", json!("RSA-OAEP"))],
+            "refused key-use",
+        ),
         // Another key of the set may have made it, and nothing is said of a key that it does not name.
         (vec![other_use.clone(), named("other")], "valid sdk"),
         (vec![other_use, stranger(json!("k1"))], "invalid mismatch"),
         (
             vec![{
-                let mut key = barred("use", json!("enc"));
+                let mut key = with_member("use", json!("enc"));
                 key["kid"] = json!("other");
                 key
             }],

@@ -56,7 +56,7 @@ impl Names {
 }
 
 /// Hides every other agent, and returns the names of those.
-async fn hide(stock: &Stock) -> Vec<Names> {
+async fn hide_half(stock: &Stock) -> Vec<Names> {
     let database = stock.database().await;
     let backend = database.get_database_backend();
     let hide = "UPDATE agents SET visibility = 'restricted' WHERE domain_id % 2 = 0";
@@ -99,7 +99,7 @@ async fn probe(client: &Client, base: &str, path: &str) -> f64 {
 }
 
 /// The greatest part of probes that one bound between both sides judges right.
-fn judged_right(one: &[f64], other: &[f64]) -> f64 {
+fn best_guess_rate(one: &[f64], other: &[f64]) -> f64 {
     let mut bounds: Vec<f64> = one.iter().chain(other).copied().collect();
     bounds.sort_by(f64::total_cmp);
     let right = bounds.iter().map(|bound| {
@@ -120,7 +120,7 @@ async fn main() {
     stock.add_sources(agents, 1, 80).await;
     stock.fill(|number| generator.card(number)).await;
     stock.name_agents().await;
-    let hidden = hide(&stock).await;
+    let hidden = hide_half(&stock).await;
     index_anew(&stock.app, || false).await.unwrap();
     while index_next(&stock.app).await.unwrap() {}
     let (address, shutdown) = stock.serve().unwrap();
@@ -134,7 +134,7 @@ async fn main() {
             let nobody = missing(number);
             of_missing.push(probe(&client, &base, &nobody.path(path)).await);
         }
-        let right = judged_right(&of_hidden, &of_missing);
+        let right = best_guess_rate(&of_hidden, &of_missing);
         let (ours, bare) = (median(of_hidden), median(of_missing));
         head(path, "microseconds; hidden and missing");
         line("median", ours, bare, ours / bare, None);

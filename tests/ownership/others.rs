@@ -67,7 +67,7 @@ impl OwnershipSetup {
 both_databases!(
     each_account_sees_its_own_sources,
     a_hidden_domain_looks_new_to_its_registrants,
-    a_hidden_source_looks_new_to_its_registrants,
+    a_hidden_source_is_recorded_for_its_registrants,
     reasons_of_holds_are_visible_to_the_owner_only,
     the_first_registrant_is_no_owner,
     a_waiting_change_does_not_show,
@@ -184,7 +184,7 @@ async fn a_hidden_domain_looks_new_to_its_registrants(url_of_database: &str) {
 }
 
 /// The source of a hidden agent, be it registered by the owner or named by a catalog, looks like an unknown source.
-async fn a_hidden_source_looks_new_to_its_registrants(url_of_database: &str) {
+async fn a_hidden_source_is_recorded_for_its_registrants(url_of_database: &str) {
     let setup = OwnershipSetup::new(url_of_database).await;
     let (owner, first) = setup.prove_with_agent().await;
     let stage = &setup.stage;

@@ -12,6 +12,8 @@ use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::withdrawal::source_withdraw;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_store::accounts::account_by_name;
+use a2a_registry_store::coverage::sources_registered;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
@@ -250,6 +252,10 @@ async fn the_end_of_a_hidden_agent_does_not_show(url_of_database: &str) {
         register(&stage.app, &stranger, &at(path)).await.unwrap();
     }
     let before = setup.domain_view(&stranger).await;
+    let row = account_by_name(&stage.store, "stranger").await.unwrap();
+    let account = row.unwrap().id;
+    let counted = async || sources_registered(&stage.store, account).await.unwrap();
+    assert_eq!(counted().await, 2);
     let why = Act {
         reason: "a test".into(),
         hold: None,
@@ -264,6 +270,10 @@ async fn the_end_of_a_hidden_agent_does_not_show(url_of_database: &str) {
     let after = setup.domain_view(&stranger).await;
     assert_eq!(after.created_at, before.created_at);
     assert_eq!(own(after), own(before.clone()));
+    assert_eq!(counted().await, 2);
+    let again = register(&stage.app, &stranger, &at("/hidden.json")).await;
+    again.unwrap();
+    assert_eq!(counted().await, 2, "a URL counts once");
     let sources = own(before);
     assert_eq!(sources.len(), 2);
     for (left, source) in [1, 0].into_iter().zip(&sources) {
@@ -272,6 +282,7 @@ async fn the_end_of_a_hidden_agent_does_not_show(url_of_database: &str) {
             .unwrap();
         let view = setup.domain_view(&stranger).await;
         assert_eq!(own(view).len(), left);
+        assert_eq!(counted().await, left as u64);
         let gone = source_withdraw(&stage.app, &stranger, DOMAIN, &source.id).await;
         assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
     }

@@ -9,6 +9,7 @@ use a2a_registry_server::domains::acts::domain_vouch;
 use a2a_registry_server::domains::owner::domain_patch;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_store::agents::withheld_domains;
 use time::Duration;
 
 use crate::admission_policies::put;
@@ -437,13 +438,22 @@ async fn two_proofs_are_a_dispute(url: &str) {
     setup.stage.index_equals_database().await;
 }
 
-/// A record of a parent domain covers subdomains if it declares so, and is worth less than a subdomain's own.
+/// A record of a parent domain covers subdomains if it declares so, and is worth less than a subdomain's own. No peer shows an
+/// agent of a host that it covers, registered or not.
 async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let acme = setup.account("acme").await;
     let view = setup.register(&acme, DOMAIN).await;
     let exact = view.challenges[0].value.clone().unwrap();
     let parent = "_a2a-registry.agents-test.com";
+    let withheld = async || {
+        let names = [DOMAIN, "agents-test.com", "a.b.agents-test.com", "test.com"];
+        let names = names.map(str::to_owned).into_iter().collect();
+        let found = withheld_domains(&setup.stage.store, &names).await.unwrap();
+        let mut found: Vec<String> = found.into_iter().collect();
+        found.sort_unstable();
+        found
+    };
     setup.place_record(parent, &exact);
     setup.verify(&acme).await.unwrap();
     assert_eq!(
@@ -451,6 +461,7 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
         "unverified",
         "policy=exact covers its own host only"
     );
+    assert_eq!(withheld().await, [""; 0]);
     setup.place_record(parent, &exact.replace("policy=exact", "policy=subdomains"));
     setup.verify(&acme).await.unwrap();
     let view = setup.domain_view(&acme).await;
@@ -458,6 +469,8 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
         (view.state.as_str(), view.proofs[0].method.as_str()),
         ("verified", "dns-parent")
     );
+    let below = ["a.b.agents-test.com", "agents-test.com", DOMAIN];
+    assert_eq!(withheld().await, below);
     // A tenant with a record of its own has the better claim.
     let tenant = setup.account("tenant").await;
     let theirs = setup.register(&tenant, DOMAIN).await;

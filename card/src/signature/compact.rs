@@ -103,7 +103,9 @@ impl<'t> SignedClaims<'t> {
     pub fn verified(&self, keys: &KeySet) -> Result<&Map<String, Value>, TokenFault> {
         let meant = |key: &&Key| self.kid.is_none() || key.kid == self.kid;
         let mut fault = match &self.kid {
-            Some(kid) if keys.is_barred(kid) => TokenFault::Refused(SignatureFault::KeyUse),
+            Some(kid) if keys.has_key_of_other_use(kid) => {
+                TokenFault::Refused(SignatureFault::KeyUse)
+            }
             _ => TokenFault::KeyUnknown,
         };
         for key in keys.keys().iter().filter(meant) {

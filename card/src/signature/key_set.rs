@@ -47,7 +47,7 @@ pub struct KeySet {
     keys: Vec<Key>,
     skipped: usize,
     /// The identifiers of keys that were skipped because their `use`, `key_ops` or `alg` is for something else.
-    barred: Vec<String>,
+    other_uses: Vec<String>,
 }
 
 impl KeySet {
@@ -72,16 +72,16 @@ impl KeySet {
             return Err(wrong("it has no list `keys`".into()));
         };
         let read: Vec<_> = list.iter().take(MAX_KEYS).map(Key::read).collect();
-        let barred = read.iter().filter_map(|key| match key {
-            Err(Unusable::Barred { kid }) => kid.clone(),
+        let other_uses = read.iter().filter_map(|key| match key {
+            Err(JwkError::OtherUse { kid }) => kid.clone(),
             _ => None,
         });
-        let barred = barred.collect();
+        let other_uses = other_uses.collect();
         let keys: Vec<Key> = read.into_iter().filter_map(Result::ok).collect();
         Ok(KeySet {
             skipped: list.len() - keys.len(),
             keys,
-            barred,
+            other_uses,
         })
     }
 
@@ -124,8 +124,8 @@ impl KeySet {
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;
-        self.barred.extend(other.barred);
-        self.barred.truncate(MAX_UNITED);
+        self.other_uses.extend(other.other_uses);
+        self.other_uses.truncate(MAX_UNITED);
         for key in other.keys {
             let same = |known: &Key| known.thumbprint == key.thumbprint && known.kid == key.kid;
             if self.keys.len() == MAX_UNITED {
@@ -139,8 +139,8 @@ impl KeySet {
 
     /// Whether the set has a key of this name that is not for verifying signatures: its `use` is not `sig`, its
     /// `key_ops` lack `verify`, or its `alg` is none of those that fit it (RFC 7517 §4.2 to 4.4).
-    pub fn is_barred(&self, kid: &str) -> bool {
-        self.barred.iter().any(|barred| barred == kid)
+    pub fn has_key_of_other_use(&self, kid: &str) -> bool {
+        self.other_uses.iter().any(|other| other == kid)
     }
 
     pub(super) fn keys(&self) -> &[Key] {
@@ -160,11 +160,11 @@ pub(super) struct Key {
 
 /// Why a JWK cannot verify a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum JwkError {
     /// It is no public key of an accepted type.
-    NoKey,
-    /// Its publisher has it for something else.
-    Barred {
+    NotAKey,
+    /// Its publisher has it for something else than verifying signatures.
+    OtherUse {
         /// Its identifier.
         kid: Option<String>,
     },
@@ -174,26 +174,26 @@ impl Key {
     /// Reads a JWK.
     ///
     /// # Errors
-    /// [`Unusable`] if it cannot verify a card.
-    pub(super) fn read(jwk: &Value) -> Result<Key, Unusable> {
-        let jwk = jwk.as_object().ok_or(Unusable::NoKey)?;
+    /// [`JwkError`] if it cannot verify a card.
+    pub(super) fn read(jwk: &Value) -> Result<Key, JwkError> {
+        let jwk = jwk.as_object().ok_or(JwkError::NotAKey)?;
         let kid = match jwk.get("kid").map(Value::as_str) {
             None => None,
-            Some(kid) => Some(kid.ok_or(Unusable::NoKey)?.to_owned()),
+            Some(kid) => Some(kid.ok_or(JwkError::NotAKey)?.to_owned()),
         };
         if jwk.contains_key("d") {
-            return Err(Unusable::NoKey);
+            return Err(JwkError::NotAKey);
         }
-        if !is_for_verifying(jwk) {
-            return Err(Unusable::Barred { kid });
+        if !allows_operation(jwk, "verify") {
+            return Err(JwkError::OtherUse { kid });
         }
-        let public = PublicKey::read(jwk).ok_or(Unusable::NoKey)?;
+        let public = PublicKey::read(jwk).ok_or(JwkError::NotAKey)?;
         let only = match jwk.get("alg") {
             None => None,
             Some(name) => {
                 let named = name.as_str().and_then(Algorithm::named);
                 let fitting = named.filter(|alg| public.fits(*alg));
-                Some(fitting.ok_or_else(|| Unusable::Barred { kid: kid.clone() })?)
+                Some(fitting.ok_or_else(|| JwkError::OtherUse { kid: kid.clone() })?)
             }
         };
         Ok(Key {
@@ -215,12 +215,12 @@ impl Key {
     }
 }
 
-/// Whether a JWK's `use` and `key_ops` allow verifying signatures (RFC 7517 §4.2 and 4.3).
-fn is_for_verifying(jwk: &Map<String, Value>) -> bool {
+/// Whether a JWK's `use` and `key_ops` allow `sign` or `verify` (RFC 7517 §4.2 and 4.3).
+pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> bool {
     let has_use = jwk.get("use").is_none_or(|meant| meant == "sig");
     let operations = jwk.get("key_ops").map(Value::as_array);
     let has_operation =
-        operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == "verify")));
+        operations.is_none_or(|all| all.is_some_and(|all| all.iter().any(|one| one == operation)));
     has_use && has_operation
 }
 

@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use serde_json::{Map, Value};
 
 use super::algorithm::Algorithm;
-use super::key_set::{PublicKey, binary};
+use super::key_set::{PublicKey, allows_operation, binary};
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
@@ -121,6 +121,9 @@ impl SigningKey {
             || not_a_key("the JWK lacks members of a private key, or they are not base64url");
         let public = PublicKey::read(&jwk).ok_or_else(missing)?;
         let secret = binary(&jwk, "d").ok_or_else(missing)?;
+        if !allows_operation(&jwk, "sign") {
+            return Err(unusable(&"its `use` or `key_ops` is not for signing"));
+        }
         let mut key = match &public {
             PublicKey::Ed25519(x) => ed25519(
                 Ed25519KeyPair::from_seed_and_public_key(&secret, x)

@@ -96,7 +96,11 @@ impl Card<'_> {
         } else if keys.keys().iter().any(|key| named(&key)) {
             let reason = SignatureFault::KeyAlgorithm;
             VerificationResult::Refused { reason }
-        } else if jws.kid.as_deref().is_some_and(|kid| keys.is_barred(kid)) {
+        } else if jws
+            .kid
+            .as_deref()
+            .is_some_and(|kid| keys.has_key_of_other_use(kid))
+        {
             let reason = SignatureFault::KeyUse;
             VerificationResult::Refused { reason }
         } else {

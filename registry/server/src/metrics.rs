@@ -114,12 +114,12 @@ impl Metrics {
             sign_in_refusals: Family::default(),
             cards_delivered: Counter::default(),
         };
-        metrics.process_registered().registered()
+        metrics.with_process_figures().registered()
     }
 
     /// Registers the figures of the process. A count by route or by outcome is none of them: it tells what others do, such
     /// as approving and suspending agents that are hidden.
-    fn process_registered(mut self) -> Self {
+    fn with_process_figures(mut self) -> Self {
         let process = &mut self.process;
         process.register(
             "http_requests_in_flight",

@@ -11,7 +11,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, domain, hold, withdrawn_urn};
+use super::entity::{agent, domain, hold, proof, withdrawn_urn};
+use super::owner_vouches::zones;
 use super::rows::{MAX_VALUES, can_be_stored, locked};
 use super::{Handle, Kept, StoreError, Write};
 
@@ -88,9 +89,10 @@ pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<Str
 }
 
 /// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
-/// proved them, so that this registry knows all names in them, assigned or not; or they have opted out, or
-/// have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a registry may not know. An
-/// agent that nobody has decided on withholds nothing, since whoever may register can name any domain.
+/// proved them, or a name above them for all hosts below it, so that this registry knows all names in them, assigned or not;
+/// or they have opted out, or have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a
+/// registry may not know. An agent that nobody has decided on withholds nothing, since whoever may register can name any
+/// domain.
 pub async fn withheld_domains(
     on: &impl Handle,
     names: &HashSet<String>,
@@ -147,8 +149,32 @@ pub async fn withheld_domains(
             .all(on.connection())
             .await?;
         withheld.extend(decided.into_iter().chain(hidden).chain(withdrawn));
+        withheld.extend(below_proofs(on, some).await?);
     }
     Ok(withheld)
+}
+
+/// Those of these domains that are, or are below, a name whose record proves every host below it. They need not be registered.
+async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
+    let above: HashSet<&str> = names.iter().flat_map(|name| zones(name)).collect();
+    let above: Vec<&str> = above.into_iter().collect();
+    let mut proved: HashSet<String> = HashSet::new();
+    for some in above.chunks(MAX_VALUES) {
+        let found: Vec<String> = proof::Entity::find()
+            .select_only()
+            .column(proof::Column::Zone)
+            .distinct()
+            .filter(proof::Column::Zone.is_in(some.iter().copied()))
+            .filter(proof::Column::EndedAt.is_null())
+            .filter(proof::Column::AccountId.is_not_null())
+            .into_tuple()
+            .all(on.connection())
+            .await?;
+        proved.extend(found);
+    }
+    let is_below = |name: &&&str| zones(name).any(|zone| proved.contains(zone));
+    let below = names.iter().filter(is_below);
+    Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
 /// Every URN that agents of a domain have or had, including retired agents and withdrawn URNs.

@@ -136,10 +136,36 @@ pub async fn ended_registrations(
     Ok(registered.collect())
 }
 
-/// How many live sources of cards an account has registered.
+/// How many sources of cards an account has registered: the live ones, and of domains of others those that have ended as well,
+/// each URL once. An end with a hidden agent must not show by the number that are left to the account.
 pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
+    let not_of = |column: domain::Column| {
+        let condition = Condition::any().add(column.is_null());
+        condition.add(column.ne(account))
+    };
+    let others = Query::select()
+        .column(domain::Column::Id)
+        .from(domain::Entity)
+        .and_where(domain::Column::DeletedAt.is_null())
+        .cond_where(not_of(domain::Column::AccountId))
+        .cond_where(not_of(domain::Column::OwnerId))
+        .cond_where(not_of(domain::Column::VouchedOwner))
+        .take();
+    let counted = Condition::any()
+        .add(source::Column::EndedAt.is_null())
+        .add(source::Column::DomainId.in_subquery(others));
     let own = source_registrant::Column::AccountId.eq(account);
-    Ok(cards_registered(own).count(on.connection()).await?)
+    Ok(cards_registered(own)
+        .filter(counted)
+        .select_only()
+        .columns([
+            source::Column::DomainId,
+            source::Column::Kind,
+            source::Column::Url,
+        ])
+        .distinct()
+        .count(on.connection())
+        .await?)
 }
 
 /// The number of live card sources that were registered from that network without an account and have no agent that
@@ -167,12 +193,13 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .add(source::Column::AgentId.not_in_subquery(approved));
     let own = source_registrant::Column::Network.eq(network);
     Ok(cards_registered(own)
+        .filter(source::Column::EndedAt.is_null())
         .filter(waits)
         .count(on.connection())
         .await?)
 }
 
-/// The live card sources with a registration by this caller.
+/// The card sources with a registration by this caller, ended ones included.
 fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
     let own = Query::select()
         .column(source_registrant::Column::SourceId)
@@ -183,7 +210,6 @@ fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
     source::Entity::find()
         .filter(source::Column::Id.in_subquery(own))
         .filter(source::Column::Kind.is_not_in(catalogs))
-        .filter(source::Column::EndedAt.is_null())
 }
 
 /// The domains with a source whose card came from that origin by a redirect.

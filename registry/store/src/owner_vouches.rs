@@ -85,7 +85,7 @@ fn host(name: &str) -> &str {
 }
 
 /// A host and the names above it.
-fn zones(host: &str) -> impl Iterator<Item = &str> {
+pub(super) fn zones(host: &str) -> impl Iterator<Item = &str> {
     let above = host.match_indices('.').map(|(dot, _)| &host[dot + 1..]);
     std::iter::once(host).chain(above)
 }

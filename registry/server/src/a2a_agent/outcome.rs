@@ -310,7 +310,7 @@ pub(super) async fn visible(
     }
     let labels = caller.labels(&context.policies.in_force());
     let rows = agents::agents_by_ids(&context.store, &ids).await?;
-    let labelled = labels_of_all(context, rows).await?;
+    let labelled = labels_of_all(context, &context.store, rows).await?;
     let seen = labelled.into_iter().filter(|(_, of)| sees(&labels, of));
     Ok(seen.map(|(agent, _)| agent).collect())
 }

@@ -114,7 +114,9 @@ async fn serving(
     let visible_to = match rows_decide(context) {
         true => visible_to(&row, openness, domain.account_id, &[]),
         false => {
-            let labels = labels_of_all(context, vec![row]).await?.remove(&id);
+            let labels = labels_of_all(context, &context.store, vec![row])
+                .await?
+                .remove(&id);
             labels.unwrap_or_default()
         }
     };

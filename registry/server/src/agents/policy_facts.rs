@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use a2a_registry_policy::{Action, AgentFacts, Matches, Policy, PolicySet};
+use a2a_registry_store::Handle;
 use a2a_registry_store::agents::agents_walk;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
@@ -72,9 +73,10 @@ pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> 
 /// The labels of these agents, by agent; none of those that nobody sees.
 pub(crate) async fn labels_of_all(
     context: &Context,
+    on: &impl Handle,
     rows: Vec<agent::Model>,
 ) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
-    let records = records(&context.store, rows).await?;
+    let records = records(on, rows).await?;
     let labelled = records
         .iter()
         .map(|record| (record.agent.id, labels_of(context, record)));
@@ -85,11 +87,12 @@ pub(crate) async fn labels_of_all(
 /// tell a hidden agent from a missing one by what is read.
 pub(crate) async fn labels_or_decoy(
     context: &Context,
+    on: &impl Handle,
     rows: Vec<agent::Model>,
 ) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
-    let decoy = agents_walk(&context.store, None, 1).await?;
+    let decoy = agents_walk(on, None, 1).await?;
     let judged = if rows.is_empty() { decoy } else { rows };
-    labels_of_all(context, judged).await
+    labels_of_all(context, on, judged).await
 }
 
 /// Whether rows alone say who sees an agent: no policy asks for anything else.

@@ -203,7 +203,11 @@ struct RowsBesideAgents {
 
 impl RowsBesideAgents {
     async fn load(on: &impl Handle, rows: &[agent::Model]) -> Result<Self, StoreError> {
-        let version_ids: Vec<Uuid> = rows.iter().filter_map(shown_version).collect();
+        // As much is read of an agent that shows no version: nothing has the nil id.
+        let version_ids = rows
+            .iter()
+            .map(|row| shown_version(row).unwrap_or_default());
+        let version_ids: Vec<Uuid> = version_ids.collect();
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let mut domain_ids: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
         domain_ids.sort_unstable();
@@ -298,11 +302,15 @@ async fn registrants_by_source(
     agents: &[agent::Model],
     sources: &HashMap<Uuid, Vec<source::Model>>,
 ) -> Result<HashMap<i64, Vec<Uuid>>, StoreError> {
-    let feeding: Vec<i64> = agents
+    let mut feeding: Vec<i64> = agents
         .iter()
         .flat_map(|row| sources.get(&row.id).into_iter().flatten())
         .map(|source| source.id)
         .collect();
+    if feeding.is_empty() && !agents.is_empty() {
+        // As much is read of an agent without sources: nothing has this key.
+        feeding.push(0);
+    }
     let mut registrants: HashMap<i64, Vec<Uuid>> = HashMap::new();
     for row in coverage::registrants_of(on, &feeding).await? {
         let accounts = registrants.entry(row.source_id).or_default();

@@ -70,7 +70,7 @@ pub(crate) async fn agent_entry(
         }
         Err(_) => return Err(missing()),
     };
-    if let Some(kept) = id.and_then(|id| kept(context, id))
+    if let Some(kept) = id.and_then(|id| cached_entry(context, id))
         && kept.is_visible_to(caller, &context.policies.in_force())
     {
         return Ok(kept);
@@ -114,7 +114,7 @@ pub(crate) async fn any_entry(
 
 /// The entry of an agent; `None` if there is none that anybody may see.
 async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgent>>, AppError> {
-    if let Some(kept) = kept(context, id) {
+    if let Some(kept) = cached_entry(context, id) {
         return Ok(Some(kept));
     }
     let Some(domain) = row_of(context, id).await?.map(|row| row.domain_id) else {
@@ -154,7 +154,7 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
 }
 
 /// The entry of an agent, if it is kept and nothing of it has changed since.
-fn kept(context: &Context, id: Uuid) -> Option<Arc<RenderedAgent>> {
+fn cached_entry(context: &Context, id: Uuid) -> Option<Arc<RenderedAgent>> {
     let kept = context.agents.get(id, context.uptime())?;
     (kept.stamp == stamp(context, id, kept.domain)).then_some(kept)
 }

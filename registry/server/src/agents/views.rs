@@ -12,7 +12,7 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_search::sees;
 use a2a_registry_store::entity::{agent, break_glass, domain, version};
 use a2a_registry_store::{
-    accounts, agents, coverage, decisions, domains, ownership, terms, versions,
+    Handle, accounts, agents, coverage, decisions, domains, ownership, terms, versions,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -326,34 +326,43 @@ pub(crate) async fn agent_visible(
         Err(_) if agent.starts_with("urn:") => agents::agent_by_urn(store, agent).await?,
         Err(_) => return Err(missing()),
     };
+    let is_visible = is_agent_visible(context, store, caller, row.as_ref()).await?;
+    row.filter(|_| is_visible).ok_or_else(missing)
+}
+
+/// Whether the caller may see an agent; never one that is missing, for which the same is read. A write that asks passes
+/// itself, so that it needs no second connection while it has locked rows.
+pub(crate) async fn is_agent_visible(
+    context: &Context,
+    on: &impl Handle,
+    caller: &Caller,
+    row: Option<&agent::Model>,
+) -> Result<bool, AppError> {
     // Nothing has these keys.
-    let (id, domain) = row
-        .as_ref()
-        .map_or((Uuid::nil(), 0), |row| (row.id, row.domain_id));
-    let holds = agents::holds_of(store, &[id]).await?;
-    let domain = domains::domains_by_ids(store, &[domain]).await?.pop();
+    let (id, domain) = row.map_or((Uuid::nil(), 0), |row| (row.id, row.domain_id));
+    let holds = agents::holds_of(on, &[id]).await?;
+    let domain = domains::domains_by_ids(on, &[domain]).await?.pop();
     let registrants = match &caller.account {
-        Some(_) => coverage::registrants_of_agent(store, id).await?,
+        Some(_) => coverage::registrants_of_agent(on, id).await?,
         None => Vec::new(),
     };
     let carried = match rows_decide(context) {
         true => None,
-        false => Some(labels_or_decoy(context, row.clone().into_iter().collect()).await?),
+        false => Some(labels_or_decoy(context, on, row.cloned().into_iter().collect()).await?),
     };
-    let (row, domain) = row.zip(domain).ok_or_else(missing)?;
-    if !is_state_known(&domain, &row) {
-        return Err(missing());
+    let Some((row, domain)) = row.zip(domain) else {
+        return Ok(false);
+    };
+    if !is_state_known(&domain, row) {
+        return Ok(false);
     }
-    let openness = Openness::of(is_listed(&row, &holds), !holds.is_empty());
+    let openness = Openness::of(is_listed(row, &holds), !holds.is_empty());
     let carried = match carried {
-        None => visible_to(&row, openness, domain.account_id, &registrants),
+        None => visible_to(row, openness, domain.account_id, &registrants),
         Some(mut all) => all.remove(&row.id).unwrap_or_default(),
     };
     let labels = caller.labels(&context.policies.in_force());
-    match sees(&labels, &carried) {
-        true => Ok(row),
-        false => Err(missing()),
-    }
+    Ok(sees(&labels, &carried))
 }
 
 /// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to nobody.

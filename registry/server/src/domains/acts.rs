@@ -270,13 +270,13 @@ pub(crate) async fn domain_visible(
         let claims = ownership::challenges_of(store, &[id]).await?;
         is_known |= claims.iter().any(|claim| claim.account_id == account.id);
     }
-    is_known |= is_one_listed(context, caller, id).await?;
+    is_known |= has_listed_agent(context, caller, id).await?;
     row.filter(|_| is_known)
         .ok_or_else(|| AppError::no_domain(&name))
 }
 
 /// Whether an agent of a domain is listed for the caller.
-async fn is_one_listed(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
+async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
     let restricted = caller.account.is_some();
     let rows = agents::agents_listed_of(&context.store, id, restricted).await?;
     let labels = caller.labels(&context.policies.in_force());
@@ -286,7 +286,7 @@ async fn is_one_listed(context: &Context, caller: &Caller, id: i64) -> Result<bo
         return Ok(rows.iter().any(seen));
     }
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    let carried = labels_or_decoy(context, rows).await?;
+    let carried = labels_or_decoy(context, &context.store, rows).await?;
     let seen = |id: &Uuid| carried.get(id).is_some_and(|one| sees(&labels, one));
     Ok(ids.iter().any(seen))
 }

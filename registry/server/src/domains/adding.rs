@@ -113,6 +113,22 @@ fn places_of(
     (known.filter_map(target_of).collect(), shared.collect())
 }
 
+/// The card URLs that a caller who does not see everything has registered and that have ended since.
+async fn ended_targets(
+    write: &Write,
+    caller: &Caller,
+    row: &domain::Model,
+    sees_all: bool,
+) -> Result<BTreeSet<CardTarget>, AppError> {
+    let Some(account) = caller.account.as_ref().filter(|_| !sees_all) else {
+        return Ok(BTreeSet::new());
+    };
+    let ended = coverage::ended_registrations(write, &[row.id], account.id).await?;
+    let cards = ended.iter().map(|(source, _)| source);
+    let cards = cards.filter(|source| asks_for_a_card(source));
+    Ok(cards.filter_map(target_of).collect())
+}
+
 /// The state of a domain before sources are added to it.
 struct SourceAdder<'a> {
     context: &'a Context,
@@ -132,6 +148,9 @@ struct SourceAdder<'a> {
     /// The card URLs of which the caller knows that they are registered: all of them, or for whoever neither owns the domain
     /// nor registered it first those that it has registered itself and those of listed agents.
     known: BTreeSet<CardTarget>,
+    /// The card URLs that such a caller has registered and that have ended since. Adding one again costs as little as adding one
+    /// again that has not ended.
+    ended: BTreeSet<CardTarget>,
     /// The card URLs that such a caller has registered although others have too, with the coverage that they would have as
     /// new ones. They count twice: what was registered before must not leave the caller more places than what was not.
     shared: BTreeMap<CardTarget, CoverageLevel>,
@@ -155,10 +174,12 @@ impl<'a> SourceAdder<'a> {
         let listed: Vec<Uuid> = listed.iter().map(|agent| agent.id).collect();
         let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &proofs, now);
         let sees_all = sees_all || caller.is(row.account_id);
-        let (known, shared) = match sees_all {
+        let (mut known, shared): (BTreeSet<CardTarget>, _) = match sees_all {
             true => (asked.keys().cloned().collect(), BTreeMap::new()),
             false => places_of(&registrant(caller, 0, now), &all, &standings, &listed),
         };
+        let ended = ended_targets(write, caller, row, sees_all).await?;
+        known.extend(ended.iter().cloned());
         Ok(Self {
             context,
             write,
@@ -171,6 +192,7 @@ impl<'a> SourceAdder<'a> {
             asked,
             sees_all,
             known,
+            ended,
             shared,
         })
     }
@@ -201,7 +223,7 @@ impl<'a> SourceAdder<'a> {
         if others.iter().any(|one| is_same(one, &own)) {
             return Ok(());
         }
-        may_add(self.context, self.write, self.caller, kind).await?;
+        self.may_add(kind, &known.url).await?;
         // Networks are stored to be counted, and no more of them than the limit; an account is always stored.
         let limit = self.context.config.limits.networks_per_source;
         if self.caller.account.is_none() && others.len() >= limit {
@@ -212,6 +234,15 @@ impl<'a> SourceAdder<'a> {
             added.registrants_of.push(known.clone());
         }
         Ok(())
+    }
+
+    /// Refuses one more card source if the caller has reached its limit over all domains. One that counts already is not
+    /// refused.
+    async fn may_add(&self, kind: SourceKind, url: &str) -> Result<(), AppError> {
+        if self.ended.contains(&asked_for(kind, url)) {
+            return Ok(());
+        }
+        may_add(self.context, self.write, self.caller, kind).await
     }
 
     /// Takes one place of the domain's quota of agents.
@@ -244,7 +275,7 @@ impl<'a> SourceAdder<'a> {
         source: source::Model,
         added: &mut AddedSources,
     ) -> Result<(), AppError> {
-        may_add(self.context, self.write, self.caller, kind).await?;
+        self.may_add(kind, &source.url).await?;
         let source = self.write.source_insert(source).await?;
         let own = registrant(self.caller, source.id, self.now);
         self.write.registrant_add(own).await?;

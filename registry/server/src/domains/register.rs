@@ -25,10 +25,10 @@ use crate::commit::touched::Touched;
 use crate::config::{GovernanceConfig, Registration as WhoRegisters};
 use crate::context::Context;
 use crate::domains::acts::refuse_opted_out;
-use crate::domains::adding::add_sources;
+use crate::domains::adding::{AddedSources, add_sources};
 use crate::domains::target::{Target, target};
 use crate::domains::view::domain_view;
-use crate::domains::visible_part::recorded;
+use crate::domains::visible_part::recorded_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenge;
 use crate::ownership::{disputed, is_disputed, is_provable};
@@ -66,7 +66,7 @@ pub async fn register(
             .await?;
     }
     // Written before the agents are updated, which reads them from the database.
-    let updated = update_agents(context, &write, &row, &added.registrants_of, now).await?;
+    let updated = update_agents(context, &write, &row, &added, now).await?;
     if what.approve {
         approve_pending(
             &context.config.governance,
@@ -126,21 +126,24 @@ async fn anonymous_view(
     };
     let view = |source: &source::Model| SourceView {
         id: source_name(context, source),
-        ..recorded(source, context.now())
+        ..recorded_view(source, context.now())
     };
     Ok(sources.iter().filter(anonymous_view).map(view).collect())
 }
 
 /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and who
-/// may see them.
+/// may see them. For a new source there is nothing to update, and that is found out for a stranger all the same: the time of the
+/// response must not tell which URLs others have registered.
 async fn update_agents(
     context: &Context,
     write: &Write,
     row: &domain::Model,
-    sources: &[source::Model],
+    added: &AddedSources,
     now: Timestamp,
 ) -> Result<Touched, AppError> {
-    if sources.is_empty() {
+    let sources = &added.registrants_of;
+    let is_new_to_stranger = added.sources && !added.sees_all;
+    if sources.is_empty() && !is_new_to_stranger {
         return Ok(Touched::default());
     }
     let mut ledger = Ledger::new(now, context.entropy.as_ref());

@@ -119,7 +119,7 @@ async fn listed_of(
         return Ok(listed.filter(seen).collect());
     }
     let listed: Vec<agent::Model> = listed.collect();
-    let carried = labels_of_all(context, listed.clone()).await?;
+    let carried = labels_of_all(context, &context.store, listed.clone()).await?;
     let seen = |row: &agent::Model| carried.get(&row.id).is_some_and(|one| sees(&labels, one));
     Ok(listed.into_iter().filter(seen).collect())
 }

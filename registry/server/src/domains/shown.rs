@@ -17,7 +17,7 @@ use crate::domains::detail_level::{DetailLevel, detail_level};
 use crate::domains::not_listed::not_listed;
 use crate::domains::row_views::{check_view, proof_view};
 use crate::domains::rows::DomainRows;
-use crate::domains::visible_part::{Disclosure, VisiblePart, recorded};
+use crate::domains::visible_part::{Disclosure, VisiblePart, recorded_view};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{keeper_at, owner_marks, why_no_challenge};
@@ -197,8 +197,9 @@ impl<'a> ShownDomain<'a> {
                 .source_view(source, attempts, self.detail_level, coverage)?;
             Some((self.part.recorded_at(source), source, view))
         });
-        let ended = self.part.ended();
-        let ended = ended.map(|(source, at)| (Some(at), source, recorded(source, Timestamp(at))));
+        let ended = self.part.ended_sources();
+        let ended =
+            ended.map(|(source, at)| (Some(at), source, recorded_view(source, Timestamp(at))));
         let mut shown: Vec<_> = live.chain(ended).collect();
         // The order of the rows shows which of them others had registered before.
         shown.sort_by(|(at, source, _), (other_at, other, _)| {

@@ -144,12 +144,12 @@ impl VisiblePart {
         at.filter(|_| !self.is_first && !self.sees(source))
     }
 
-    /// The views of the sources that have ended, by the time of their registration, each place once.
-    pub(crate) fn ended(&self) -> impl Iterator<Item = (&source::Model, i64)> {
-        let mut places = BTreeSet::new();
+    /// The sources that have ended, each with the time of its registration, each URL once.
+    pub(crate) fn ended_sources(&self) -> impl Iterator<Item = (&source::Model, i64)> {
+        let mut urls = BTreeSet::new();
         let ended = self.ended.iter();
         let once = ended.filter(move |(source, _)| {
-            places.insert((source.kind.as_str().to_owned(), source.url.clone()))
+            urls.insert((source.kind.as_str().to_owned(), source.url.clone()))
         });
         once.map(|(source, at)| (source, *at))
     }
@@ -165,7 +165,7 @@ impl VisiblePart {
         coverage: Coverage,
     ) -> Option<SourceView> {
         if let Some(at) = self.recorded_at(source) {
-            return Some(recorded(source, Timestamp(at)));
+            return Some(recorded_view(source, Timestamp(at)));
         }
         let own = self.own.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
@@ -196,7 +196,7 @@ impl VisiblePart {
 }
 
 /// The view of a source of which the caller sees that it has registered it, and nothing else.
-pub(crate) fn recorded(source: &source::Model, since: Timestamp) -> SourceView {
+pub(crate) fn recorded_view(source: &source::Model, since: Timestamp) -> SourceView {
     SourceView {
         state: SourceState::Recorded.into(),
         next_due: None,

@@ -11,7 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::covering::{DomainCoverage, follow_coverage};
-use crate::agents::views::agent_visible;
+use crate::agents::views::is_agent_visible;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
@@ -75,7 +75,7 @@ pub async fn source_withdraw(
     let mut ending = registered.ending(account.id, &[id]);
     let approved = approved_agent_of(&registered, &ending);
     let is_seen = match approved {
-        Some(agent) => sees(context, caller, agent).await?,
+        Some(agent) => is_agent_visible(context, &write, caller, Some(agent)).await?,
         None => false,
     };
     if approved.is_some() && !is_seen {
@@ -83,17 +83,18 @@ pub async fn source_withdraw(
         ending.clear();
     }
     if let Some(agent) = approved.filter(|_| is_seen) {
-        return Err(still_needed(agent));
+        return Err(source_needed_error(agent));
     }
     let withdrawal = Withdrawal {
         by: account,
         withdrawn: vec![id],
         ending,
+        waits: may_see_wait(caller, &row, &registered),
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
 
-fn still_needed(agent: &agent::Model) -> AppError {
+fn source_needed_error(agent: &agent::Model) -> AppError {
     AppError::new(
         ErrorKind::Conflict,
         format!(
@@ -112,15 +113,6 @@ fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&
         };
         registered.agents.iter().find(gives)
     })
-}
-
-/// Whether a caller sees an agent.
-async fn sees(context: &Context, caller: &Caller, agent: &agent::Model) -> Result<bool, AppError> {
-    match agent_visible(context, caller, &agent.id.to_string()).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
@@ -166,7 +158,7 @@ pub async fn domain_delete(
     let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
     for agent in registered.agents.iter().filter(is_others) {
         // A refusal would tell of an agent that is hidden from the caller.
-        if sees(context, caller, agent).await? {
+        if is_agent_visible(context, &write, caller, Some(agent)).await? {
             return Err(AppError::new(
                 ErrorKind::Conflict,
                 format!(
@@ -184,6 +176,7 @@ pub async fn domain_delete(
         by: account,
         withdrawn: own,
         ending,
+        waits: may_see_wait(caller, &row, &registered),
     };
     withdraw_registrations(context, write, &row, &registered, withdrawal).await
 }
@@ -219,8 +212,17 @@ async fn withdraw_registrations(
     write.commit().await?;
     after_write(context, &touched);
     after_write(context, &regarded);
-    searchable(context, &[&touched, &regarded]).await;
+    if withdrawal.waits {
+        searchable(context, &[&touched, &regarded]).await;
+    }
     Ok(())
+}
+
+/// Whether the response to a caller may wait for the index. Whoever neither owns the domain nor registered it first would see by
+/// the wait that a source gives a listed agent, hidden from them or not.
+fn may_see_wait(caller: &Caller, row: &domain::Model, registered: &DomainSources) -> bool {
+    let is_own = caller.is(registered.owner) || caller.is(row.account_id);
+    is_own || caller.may(Permission::SeeAll)
 }
 
 /// Ends the withdrawn registrations, and the sources that end with them.
@@ -370,6 +372,8 @@ struct Withdrawal<'a> {
     withdrawn: Vec<i64>,
     /// The sources that end with it: those without another registrant, and the entries of such catalogs.
     ending: Vec<i64>,
+    /// Whether the response waits until the index shows what follows.
+    waits: bool,
 }
 
 impl Withdrawal<'_> {

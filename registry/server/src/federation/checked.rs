@@ -92,17 +92,17 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
     })
 }
 
-/// Whether a place is this registry, however it is spelled: its host with any scheme and port, and this machine's names for
+/// Whether an address is of this registry, however it is spelled: its host with any scheme and port, and this machine's names for
 /// itself, which are no address of a registry for whoever reads them. A peer that the operator has set on the same host is
 /// another registry.
-fn is_ours(own: &Url, base: &str, place: &str) -> bool {
-    let Some(place) = Place::of(place) else {
+fn is_ours(own: &Url, base: &str, address: &str) -> bool {
+    let Some(named) = HostAndPort::of(address) else {
         return false;
     };
-    let own = Place::of(own.as_str());
-    let is_local = place.host == LOCAL || own.as_ref().is_some_and(|own| own.host == place.host);
-    let is_peer = Place::of(base).is_some_and(|peer| peer == place);
-    own.as_ref() == Some(&place) || (is_local && !is_peer)
+    let own = HostAndPort::of(own.as_str());
+    let is_local = named.host == LOCAL || own.as_ref().is_some_and(|own| own.host == named.host);
+    let is_peer = HostAndPort::of(base).is_some_and(|peer| peer == named);
+    own.as_ref() == Some(&named) || (is_local && !is_peer)
 }
 
 /// The host of every name and address of a machine for itself.
@@ -110,13 +110,13 @@ const LOCAL: &str = "localhost";
 
 /// A host and port, in one spelling.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct HostAndPort {
     host: String,
     port: Option<u16>,
 }
 
-impl Place {
-    /// The place in a URL, or in what is one but for its scheme.
+impl HostAndPort {
+    /// The host and port of a URL, or of what is one but for its scheme.
     fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         let whole = || Url::parse(text).ok().filter(Url::has_host);

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
-use crate::http::auth::{AnyoneOr, ReadEvents};
+use crate::http::auth::{PermissionCheck, ReadEvents};
 use crate::http::problem::{Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::http::{answer, problem_kinds};
@@ -57,14 +57,9 @@ struct NotReady {
 #[get("/readyz")]
 pub async fn readyz(
     state: web::Data<State>,
-    auditor: Result<AnyoneOr<ReadEvents>, Problem>,
+    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
 ) -> Result<HttpResponse, Problem> {
-    let sees_details = match auditor {
-        Ok(auditor) => auditor.is_permitted,
-        Err(problem) if problem.kind().status.is_client_error() => return Err(problem),
-        // A database that does not answer knows no token, and is what a caller asks about.
-        Err(_) => false,
-    };
+    let sees_details = sees_details(auditor)?;
     let mut readiness = readiness(&state.context).await;
     if !sees_details {
         readiness = readiness.without_details();
@@ -105,10 +100,11 @@ pub async fn readyz(
 #[get("/metrics")]
 pub async fn metrics(
     state: web::Data<State>,
-    auditor: AnyoneOr<ReadEvents>,
+    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
 ) -> Result<HttpResponse, Problem> {
+    let sees_details = sees_details(auditor)?;
     match state.context.config().server.metrics_listen {
-        None if auditor.is_permitted => metrics_text(state).await,
+        None if sees_details => metrics_text(state).await,
         None => {
             let text = state.metrics.process_text(open_streams(&state));
             open_metrics(text)
@@ -142,6 +138,16 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
         damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
     });
     open_metrics(text)
+}
+
+/// Whether a caller sees more than the process itself; never while the database does not answer, which is what it asks about
+/// and knows its token.
+fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
+    match auditor {
+        Ok(auditor) => Ok(auditor.is_permitted),
+        Err(problem) if problem.kind().status.is_client_error() => Err(problem),
+        Err(_) => Ok(false),
+    }
 }
 
 /// The event streams and streams of tasks that are open.

@@ -59,7 +59,7 @@ pub struct Require<P>(pub Caller, PhantomData<P>);
 
 /// As [`Anyone`], for an answer of which only accounts with the permission get all.
 #[derive(Debug, Clone, Copy)]
-pub struct AnyoneOr<P> {
+pub struct PermissionCheck<P> {
     /// Whether the caller has the permission.
     pub is_permitted: bool,
     permission: PhantomData<P>,
@@ -301,7 +301,7 @@ impl FromRequest for Anyone {
     }
 }
 
-impl<P: Needed> FromRequest for AnyoneOr<P> {
+impl<P: Needed> FromRequest for PermissionCheck<P> {
     type Error = Problem;
     type Future = ExtractorFuture<Self>;
 

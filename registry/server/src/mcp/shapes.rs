@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::AppError;
+use crate::mcp::cut::{cut, is_longer};
 
 /// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
 pub(super) const LIST_BYTES: usize = 128 * 1024;
@@ -254,7 +255,7 @@ pub(super) struct CountedFacet {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct CountedValue {
-    /// The value, for the filter of that name.
+    /// The value, for the filter of that name. One that is cut, or has hidden characters, is not found by what is shown here.
     pub value: String,
     /// Number of agents with it.
     pub count: u64,
@@ -284,22 +285,6 @@ struct StoredHit {
 #[derive(Debug, Deserialize)]
 struct StoredSkill {
     name: String,
-}
-
-/// A text cut to `limit` characters; a cut one ends with `…`.
-pub(super) fn cut(text: &str, limit: usize) -> String {
-    // No text has more characters than bytes.
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-fn is_longer(text: &str, limit: usize) -> bool {
-    text.len() > limit && text.chars().count() > limit
 }
 
 fn cut_all<'a>(texts: impl IntoIterator<Item = &'a String>, most: usize) -> Vec<String> {

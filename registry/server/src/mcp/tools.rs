@@ -13,11 +13,12 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
+use crate::mcp::cut::cut;
 use crate::mcp::outcome::{NO_AGENT, Outcome};
 use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
     AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, ListedAgent,
-    WholeAgent, WholeCard, cut,
+    WholeAgent, WholeCard,
 };
 use crate::mcp::words;
 use crate::policies::decide::decide;

@@ -3,6 +3,8 @@
 //! Card text is hostile. The templates escape markup; this handles what escaping leaves alone: characters that reverse
 //! text, hide it or stack upon their neighbours, URLs that are no web addresses, and excessive length.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use unicode_normalization::char::is_combining_mark;
 use url::Url;
@@ -40,8 +42,16 @@ pub(crate) fn block(text: &str, limit: usize) -> String {
     shown(text, limit, true)
 }
 
-/// Makes hidden characters visible in every text of a JSON value, the names of members included, by the rule for pages.
-/// Nothing is cut, and a text without hidden characters stays as it is.
+/// A text with its hidden characters made visible, by the rule for pages. Nothing is cut, and a text without hidden characters
+/// stays as it is.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    match has_hidden(text) {
+        true => block(text, usize::MAX).into(),
+        false => text.into(),
+    }
+}
+
+/// Makes hidden characters visible in every text of a JSON value, the names of members included.
 pub(crate) fn show_hidden(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -53,7 +63,7 @@ pub(crate) fn show_hidden(value: &mut Value) {
         Value::Object(members) => {
             if members.keys().any(|name| has_hidden(name)) {
                 let renamed = std::mem::take(members).into_iter();
-                members.extend(renamed.map(|(name, value)| (block(&name, usize::MAX), value)));
+                members.extend(renamed.map(|(name, value)| (visible(&name).into_owned(), value)));
             }
             members.values_mut().for_each(show_hidden);
         }

@@ -190,7 +190,7 @@ async fn changed_under_policies(
         return Ok(changed);
     }
     let rows = agents_by_ids(&context.store, agents).await?;
-    let mut carried = labels_of_all(context, rows).await?;
+    let mut carried = labels_of_all(context, &context.store, rows).await?;
     for agent in &mut changed {
         // An agent that nobody may see stays so, whatever its record says.
         if let Some(labels) = carried

@@ -1,6 +1,6 @@
-//! A hidden agent and its domain are answered like missing ones, by the same reads.
+//! A hidden agent, its domain and a hidden collection are answered like missing ones, by the same reads.
 
-use a2a_registry_api::{Act, AgentPatch};
+use a2a_registry_api::{Act, AgentPatch, CollectionContent, GroupMembers};
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::agents::agents_by_ids;
@@ -10,8 +10,12 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use uuid::Uuid;
 
+use crate::accounts::groups::group_put;
 use crate::agents::acts::agent_suspend;
 use crate::agents::owner::agent_patch;
+use crate::caller::Caller;
+use crate::collections::acts::collection_put;
+use crate::precondition::Precondition;
 use crate::tests::cards::with_agents;
 use crate::tests::{ADMIN, Registry};
 
@@ -20,41 +24,81 @@ const NOBODY: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
 /// A URN in the form of one, and one that no agent has.
 const URN: &str = "urn:air:agents.example.com:agents:hidden";
 const NO_URN: &str = "urn:air:agents.example.com:agents:nobody";
-/// The addresses of an agent, without that of reports: a caller may send only so many, so a later one is refused earlier.
-const OF_AGENT: [(&str, &str); 16] = [
-    ("GET", "/v1/agents/{}"),
-    ("GET", "/v1/agents/{}/card"),
-    ("GET", "/v1/agents/{}/card?as=0.3"),
-    ("GET", "/v1/agents/{}/card?version=sha256:00"),
-    ("GET", "/v1/agents/{}/versions"),
-    ("GET", "/v1/agents/{}/findings"),
-    ("GET", "/v1/agents/{}/findings?version=sha256:00"),
-    ("GET", "/v1/agents/{}/diff?from=sha256:00&to=sha256:01"),
-    ("GET", "/v1/agents/{}/similar"),
-    ("GET", "/agents/{}/.well-known/agent-card.json"),
-    ("GET", "/agents/{}/.well-known/agent.json"),
-    ("GET", "/agents/{}/"),
-    ("GET", "/agents/{}/diff?from=sha256:00&to=sha256:01"),
-    ("POST", "/v1/agents/{}:deprecate"),
-    ("POST", "/v1/agents/{}:retire"),
-    ("PATCH", "/v1/agents/{}"),
+/// A domain that is not registered.
+const NO_HOST: &str = "127.0.0.1:1";
+const REASON: &str = r#"{"reason": "a test"}"#;
+
+/// A request: its method, its path and its body, in which `{}` and `$name` stand for what is asked for.
+type Operation = (&'static str, &'static str, &'static str);
+
+/// Requests about an agent.
+const OF_AGENT: [Operation; 18] = [
+    ("GET", "/v1/agents/{}", ""),
+    ("GET", "/v1/agents/{}/card", ""),
+    ("GET", "/v1/agents/{}/card?as=0.3", ""),
+    ("GET", "/v1/agents/{}/card?version=sha256:00", ""),
+    ("GET", "/v1/agents/{}/versions", ""),
+    ("GET", "/v1/agents/{}/findings", ""),
+    ("GET", "/v1/agents/{}/findings?version=sha256:00", ""),
+    ("GET", "/v1/agents/{}/diff?from=sha256:00&to=sha256:01", ""),
+    ("GET", "/v1/agents/{}/similar", ""),
+    ("GET", "/agents/{}/.well-known/agent-card.json", ""),
+    ("GET", "/agents/{}/.well-known/agent.json", ""),
+    ("GET", "/agents/{}/", ""),
+    ("GET", "/agents/{}/diff?from=sha256:00&to=sha256:01", ""),
+    (
+        "POST",
+        "/v1/decide",
+        r#"{"action": "invoke", "agent": "$name"}"#,
+    ),
+    ("POST", "/v1/agents/{}:deprecate", REASON),
+    ("POST", "/v1/agents/{}:undeprecate", REASON),
+    ("POST", "/v1/agents/{}:retire", REASON),
+    ("PATCH", "/v1/agents/{}", r#"{"labels": {}}"#),
+];
+/// Requests about a domain.
+const OF_DOMAIN: [Operation; 9] = [
+    ("GET", "/v1/domains/{}", ""),
+    ("GET", "/domains/{}", ""),
+    ("POST", "/v1/domains/{}:verify", REASON),
+    (
+        "POST",
+        "/v1/domains/{}:transfer",
+        r#"{"account": "reader"}"#,
+    ),
+    ("PATCH", "/v1/domains/{}", r#"{"opt_out": true}"#),
+    ("PUT", "/v1/domains/{}/keys/k1", r#"{"kty": "OKP"}"#),
+    ("DELETE", "/v1/domains/{}/keys/k1", ""),
+    ("DELETE", "/v1/domains/{}/sources/s1", ""),
+    ("DELETE", "/v1/domains/{}", ""),
+];
+/// Requests about an agent and about a domain that an address may send without a token only so often, so that a later one is
+/// refused earlier.
+const COUNTED: [Operation; 2] = [
+    ("POST", "/v1/agents/{}:report", REASON),
+    ("POST", "/v1/domains/{}:recrawl", ""),
+];
+/// Requests about a collection.
+const OF_COLLECTION: [Operation; 3] = [
+    ("GET", "/v1/collections/{}", ""),
+    ("GET", "/collections/{}", ""),
+    ("GET", "/ard/c/{}/agents", ""),
 ];
 
 impl Registry {
-    /// The status of an answer, and the statements that were sent for it.
+    /// The status of an answer, the statements that were sent for it, and its body.
     async fn reads(
         &self,
         token: Option<&str>,
-        method: &str,
-        path: &str,
+        (method, path, body): Operation,
+        name: &str,
     ) -> (u16, Vec<String>, String) {
-        let mut request = TestRequest::with_uri(path).method(method.parse::<Method>().unwrap());
-        if method != "GET" {
-            let reason = match method {
-                "PATCH" => serde_json::json!({"labels": {}}),
-                _ => serde_json::json!({"reason": "a test"}),
-            };
-            request = request.set_json(reason);
+        let path = path.replace("{}", name);
+        let mut request = TestRequest::with_uri(&path).method(method.parse::<Method>().unwrap());
+        if !body.is_empty() {
+            request = request
+                .insert_header(("content-type", "application/json"))
+                .set_payload(body.replace("$name", name));
         }
         let answer = async {
             match token {
@@ -69,19 +113,45 @@ impl Registry {
         (answer.status.as_u16(), statements, body)
     }
 
-    /// Checks that two addresses have the same answer, which is not found, by the same statements.
-    async fn equal(&self, token: Option<&str>, method: &str, hidden: &str, missing: &str) {
-        let what = format!("{method} {hidden}, with a token: {}", token.is_some());
+    /// Checks that a request about what is hidden and about what is missing has the same status, a refusal, and costs the same
+    /// statements.
+    async fn compare(
+        &self,
+        token: Option<&str>,
+        operation: Operation,
+        hidden: &str,
+        missing: &str,
+    ) {
+        let what = format!("{operation:?} {hidden}, with a token: {}", token.is_some());
         // The first request with a token notes its use.
-        self.reads(token, method, missing).await;
-        let (status, of_missing, _) = self.reads(token, method, missing).await;
+        self.reads(token, operation, missing).await;
+        let (status, of_missing, _) = self.reads(token, operation, missing).await;
         assert!((400..500).contains(&status), "{what}: {status}");
+        assert_ne!(status, 429, "{what}");
         // Twice, since the first answer may have left something in a cache.
         for _ in 0..2 {
-            let (found, of_hidden, body) = self.reads(token, method, hidden).await;
+            let (found, of_hidden, body) = self.reads(token, operation, hidden).await;
             assert_eq!(found, status, "{what}: {body}");
             assert_eq!(of_hidden, of_missing, "{what}");
         }
+    }
+
+    /// Makes the collection `hidden`, which only the members of a group see.
+    async fn hide_collection(&self, admin: &Caller) {
+        let members = GroupMembers {
+            members: vec!["curator".into()],
+        };
+        self.token(Role::Curator).await;
+        let (context, any) = (self.context(), Precondition::default());
+        let made = group_put(context, admin, "team", &members, &any).await;
+        made.unwrap();
+        let content = CollectionContent {
+            filter: "tag:secret".into(),
+            audience: Some(vec!["team".into()]),
+            ..CollectionContent::default()
+        };
+        let made = collection_put(context, admin, "hidden", &content, &any).await;
+        made.unwrap();
     }
 }
 
@@ -91,6 +161,7 @@ async fn hidden_and_missing_cost_the_same_reads() {
     let (id, jobs, _samples) = with_agents(&registry).await;
     let context = registry.context();
     let id: Uuid = id.parse().unwrap();
+    let (agent, nobody) = (id.to_string(), NOBODY.to_string());
     // No sample agent is on a domain that can be proved.
     let mut row = agents_by_ids(&context.store, &[id]).await.unwrap();
     let mut row = row.pop().unwrap();
@@ -101,6 +172,7 @@ async fn hidden_and_missing_cost_the_same_reads() {
     write.commit().await.unwrap();
     let admin = registry.admin().await;
     let publisher = registry.token(Role::Publisher).await;
+    registry.hide_collection(&admin).await;
     let reader = registry.token(Role::Reader).await;
     let restricted = AgentPatch {
         visibility: Some(Visibility::Restricted),
@@ -113,47 +185,50 @@ async fn hidden_and_missing_cost_the_same_reads() {
     for step in ["restricted", "on hold"] {
         match step {
             "restricted" => {
-                let patched = agent_patch(context, &admin, &id.to_string(), &restricted).await;
+                let patched = agent_patch(context, &admin, &agent, &restricted).await;
                 patched.unwrap();
             }
             _ => {
-                let held = agent_suspend(context, &admin, &id.to_string(), &suspended).await;
+                let held = agent_suspend(context, &admin, &agent, &suspended).await;
                 held.unwrap();
             }
         }
         // What is kept of it must not show in the answers to others.
-        for (method, path) in OF_AGENT.iter().filter(|(method, _)| *method == "GET") {
-            let path = path.replace("{}", &id.to_string());
-            registry.reads(Some(ADMIN), method, &path).await;
+        for operation in OF_AGENT.into_iter().filter(|(method, ..)| *method == "GET") {
+            registry.reads(Some(ADMIN), operation, &agent).await;
         }
         for token in [None, Some(&reader), Some(&publisher)] {
             let token = token.map(String::as_str);
-            for (method, path) in OF_AGENT {
-                let at = |name: &str| path.replace("{}", name);
-                let (hidden, missing) = (at(&id.to_string()), at(&NOBODY.to_string()));
-                registry.equal(token, method, &hidden, &missing).await;
-                registry.equal(token, method, &at(URN), &at(NO_URN)).await;
+            let names = [(agent.as_str(), nobody.as_str()), (URN, NO_URN)];
+            for (hidden, missing) in names {
+                for operation in OF_AGENT {
+                    registry.compare(token, operation, hidden, missing).await;
+                }
             }
-            for (method, path) in [
-                ("GET", "/v1/domains/{}"),
-                ("GET", "/domains/{}"),
-                ("POST", "/v1/domains/{}:verify"),
-                ("DELETE", "/v1/domains/{}"),
-            ] {
-                let at = |name: &str| path.replace("{}", name);
-                let (hidden, missing) = (at(&host), at("127.0.0.1:1"));
-                registry.equal(token, method, &hidden, &missing).await;
+            for operation in OF_DOMAIN {
+                registry.compare(token, operation, &host, NO_HOST).await;
             }
+            for operation in OF_COLLECTION {
+                registry
+                    .compare(token, operation, "hidden", "missing")
+                    .await;
+            }
+        }
+        for token in [&reader, &publisher] {
+            let [report, recrawl] = COUNTED;
+            let token = Some(token.as_str());
+            registry.compare(token, report, &agent, &nobody).await;
+            registry.compare(token, recrawl, &host, NO_HOST).await;
         }
     }
     let review = reviews_open(&context.store, &[id]).await.unwrap();
     let review = review.first().map_or(NOBODY, |review| review.id);
     for token in [&reader, &publisher] {
-        let (hidden, missing) = (
-            format!("/v1/reviews/{review}"),
-            format!("/v1/reviews/{NOBODY}"),
-        );
-        registry.equal(Some(token), "GET", &hidden, &missing).await;
+        let operation = ("GET", "/v1/reviews/{}", "");
+        let review = review.to_string();
+        registry
+            .compare(Some(token), operation, &review, &nobody)
+            .await;
     }
     jobs.stop().await;
 }

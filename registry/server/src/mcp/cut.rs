@@ -1,0 +1,67 @@
+//! Texts cut to what a model is given of them, with hidden characters made visible.
+
+use crate::pages::text::visible;
+
+/// A text cut to `limit` characters, in which a hidden one counts as long as it is written; a cut text ends with `…`.
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    // A visible text is never shorter, except for line ends.
+    let end = end_of(text, limit);
+    let shown = visible(&text[..end]);
+    let shown_end = end_of(&shown, limit);
+    let is_cut = end < text.len() || shown_end < shown.len();
+    let ending = if is_cut { "…" } else { "" };
+    format!("{}{ending}", &shown[..shown_end])
+}
+
+/// Whether [`cut`] leaves something out.
+pub(super) fn is_longer(text: &str, limit: usize) -> bool {
+    let end = end_of(text, limit);
+    let shown = visible(&text[..end]);
+    end < text.len() || end_of(&shown, limit) < shown.len()
+}
+
+/// The number of bytes of the first `limit` characters.
+fn end_of(text: &str, limit: usize) -> usize {
+    // No text has more characters than bytes.
+    if text.len() <= limit {
+        return text.len();
+    }
+    let mut characters = text.char_indices();
+    characters.nth(limit).map_or(text.len(), |(end, _)| end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_to_what_is_shown_of_it() {
+        for (text, limit, expected) in [
+            ("", 3, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("東京都", 3, "東京都"),
+            ("東京都庁", 3, "東京都…"),
+            ("a\u{202e}b", 20, "a⟦U+202E⟧b"),
+            ("a\u{202e}b", 10, "a⟦U+202E⟧b"),
+            ("a\u{202e}b", 9, "a⟦U+202E⟧…"),
+            ("a\r\nb\u{202e}", 20, "a\nb⟦U+202E⟧"),
+        ] {
+            assert_eq!(cut(text, limit), expected, "{text:?} to {limit}");
+            let is_cut = expected.ends_with('…');
+            assert_eq!(is_longer(text, limit), is_cut, "{text:?} to {limit}");
+        }
+    }
+
+    /// A card of hidden characters is no way to a page that is larger than its bound.
+    #[test]
+    fn hidden_characters_do_not_lengthen_a_text() {
+        for hidden in ['\u{1b}', '\u{ad}', '\u{202e}', '\u{e0041}'] {
+            let text = hidden.to_string().repeat(1_000);
+            let short = cut(&text, 120);
+            assert_eq!(short.chars().count(), 121, "{short}");
+            assert!(!short.contains(hidden), "{short:?}");
+            assert!(is_longer(&text, 120));
+        }
+    }
+}

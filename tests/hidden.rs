@@ -1,0 +1,235 @@
+//! What is hidden from a caller costs the same reads as what does not exist: on both databases, and where policies have to be
+//! asked. Which addresses lead to these acts is tested within the server.
+
+use a2a_registry_api::{
+    AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport, Registration,
+};
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::groups::group_put;
+use a2a_registry_server::agents::cards::agent_card;
+use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::agents::rendered::agent_answered;
+use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_server::agents::views::{
+    FindingsQuery, agent_findings, agent_show, agent_versions,
+};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::collections::acts::{collection_put, collection_show};
+use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::error::{AppError, ErrorKind};
+use a2a_registry_server::paging::PageRequest;
+use a2a_registry_server::policies::decide::decide;
+use a2a_registry_server::precondition::Precondition;
+use a2a_registry_server::reviews::reporting::agent_report;
+use a2a_registry_store::Handle as _;
+use a2a_registry_store::statements::statements_of;
+use sea_orm::ConnectionTrait as _;
+use uuid::Uuid;
+
+use crate::policies::{OPEN, caller, put};
+use crate::support::both_databases;
+use crate::support::stage::{Stage, card};
+
+both_databases!(
+    hidden_and_missing_cost_the_same_reads,
+    a_url_of_others_costs_a_stranger_as_much_as_a_new_one
+);
+
+const HIDDEN: &str = "hidden.agents-test.com";
+const MISSING: &str = "missing.agents-test.com";
+/// An identifier that no agent has.
+const NOBODY: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
+
+/// What a statement reads, without the rows that it asks for.
+fn columns_of(statement: &str) -> String {
+    let columns = statement.split(" WHERE ").next();
+    columns.unwrap_or_default().to_owned()
+}
+
+/// Checks that an act on what is hidden and on what is missing fails alike, after the same reads.
+async fn compare<T>(
+    what: &str,
+    hidden: &str,
+    missing: &str,
+    act: impl AsyncFn(&str) -> Result<T, AppError>,
+) {
+    let reads = async |name: &str| {
+        let (result, statements) = statements_of(act(name)).await;
+        let statements = statements.iter().map(|statement| columns_of(statement));
+        let mut statements: Vec<String> = statements.collect();
+        statements.sort_unstable();
+        (result.err().map(|error| error.kind), statements)
+    };
+    let expected = reads(missing).await;
+    assert_eq!(expected.0, Some(ErrorKind::NotFound), "{what}");
+    assert!(!expected.1.is_empty(), "{what}");
+    // Twice, since the first answer may have left something in a cache.
+    for _ in 0..2 {
+        assert_eq!(reads(hidden).await, expected, "{what}");
+    }
+}
+
+/// Compares the acts on an agent, its domain and a collection that the caller may not see.
+async fn compare_all(stage: &Stage, who: &Caller, hidden: &str) {
+    let (app, missing) = (&stage.app, NOBODY.to_string());
+    let missing = missing.as_str();
+    let page = PageRequest::default();
+    compare("agent", hidden, missing, async |name: &str| {
+        agent_show(app, who, name).await
+    })
+    .await;
+    compare("rendered", hidden, missing, async |name: &str| {
+        agent_answered(app, who, name).await
+    })
+    .await;
+    compare("versions", hidden, missing, async |name: &str| {
+        agent_versions(app, who, name, &page).await
+    })
+    .await;
+    compare("findings", hidden, missing, async |name: &str| {
+        agent_findings(app, who, name, &FindingsQuery::default()).await
+    })
+    .await;
+    for version in [None, Some("sha256:00")] {
+        compare("card", hidden, missing, async |name: &str| {
+            agent_card(app, who, name, version).await
+        })
+        .await;
+    }
+    compare("diff", hidden, missing, async |name: &str| {
+        agent_diff(app, who, name, &DiffQuery::default()).await
+    })
+    .await;
+    compare("similar", hidden, missing, async |name: &str| {
+        agent_similar(app, who, name, &SimilarQuery::default()).await
+    })
+    .await;
+    for action in ["discover", "invoke"] {
+        compare("decision", hidden, missing, async |name: &str| {
+            let request = DecisionRequest {
+                action: action.into(),
+                agent: name.into(),
+            };
+            decide(app, who, &request).await
+        })
+        .await;
+    }
+    compare("report", hidden, missing, async |name: &str| {
+        let new = NewReport {
+            reason: "a test".into(),
+            contact: String::new(),
+        };
+        agent_report(app, who, name, &new).await
+    })
+    .await;
+    compare("domain", HIDDEN, MISSING, async |name: &str| {
+        domain_show(app, who, name).await
+    })
+    .await;
+    compare("crawl", HIDDEN, MISSING, async |name: &str| {
+        domain_recrawl(app, who, name, &Default::default()).await
+    })
+    .await;
+    compare("collection", "hidden", "missing", async |name: &str| {
+        collection_show(app, who, name).await
+    })
+    .await;
+}
+
+/// Makes a collection that only the members of a group see.
+async fn hide_collection(stage: &Stage) {
+    caller(stage, "member", Role::Reader).await;
+    let members = GroupMembers {
+        members: vec!["member".into()],
+    };
+    let (app, admin, any) = (&stage.app, &stage.admin, Precondition::default());
+    group_put(app, admin, "team", &members, &any).await.unwrap();
+    let content = CollectionContent {
+        filter: "tag:secret".into(),
+        audience: Some(vec!["team".into()]),
+        ..CollectionContent::default()
+    };
+    let made = collection_put(app, admin, "hidden", &content, &any).await;
+    made.unwrap();
+}
+
+async fn hidden_and_missing_cost_the_same_reads(url: &str) {
+    let stage = Stage::new(url).await;
+    // Where policies have to be asked, it is judged in the place of a missing one.
+    stage
+        .publish_approved("open.agents-test.com", &card("Open", "x"))
+        .await;
+    let agent = stage.publish_approved(HIDDEN, &card("Hidden", "x")).await;
+    let id = agent.id.to_string();
+    hide_collection(&stage).await;
+    let callers = [
+        Caller::default(),
+        caller(&stage, "reader", Role::Reader).await,
+        caller(&stage, "publisher", Role::Publisher).await,
+    ];
+    let show_to = async |visibility: Visibility| {
+        let patch = AgentPatch {
+            visibility: Some(visibility),
+            ..AgentPatch::default()
+        };
+        let patched = agent_patch(&stage.app, &stage.admin, &id, &patch).await;
+        patched.unwrap();
+        stage.settle().await;
+        // What is kept for the admin must not show in the answers to others.
+        let admin = &stage.admin;
+        agent_answered(&stage.app, admin, &id).await.unwrap();
+        agent_card(&stage.app, admin, &id, None).await.unwrap();
+    };
+    show_to(Visibility::Restricted).await;
+    for who in &callers {
+        compare_all(&stage, who, &id).await;
+    }
+    show_to(Visibility::Public).await;
+    let secret = (
+        "secret",
+        "forbid (principal, action == Action::\"discover\", resource) when { resource.domain like \"hidden.*\" };",
+    );
+    put(&stage, &[("open", OPEN), secret]).await;
+    stage.settle().await;
+    for who in &callers {
+        compare_all(&stage, who, &id).await;
+    }
+    let ended = format!(
+        "UPDATE sources SET agent_id = NULL WHERE domain_id = {}",
+        agent.domain_id
+    );
+    let changed = stage.store.connection().execute_unprepared(&ended).await;
+    changed.unwrap();
+    for who in &callers {
+        compare_all(&stage, who, &id).await;
+    }
+}
+
+/// The agents of the domain are updated for a URL that is new as for one that others have registered. On SQLite only reads
+/// outside of writes are noted.
+async fn a_url_of_others_costs_a_stranger_as_much_as_a_new_one(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.publish_approved(HIDDEN, &card("Hidden", "x")).await;
+    let known = format!("https://{HIDDEN}/known.json");
+    stage.register_url(&known).await;
+    let stranger = caller(&stage, "stranger", Role::Publisher).await;
+    let updates = async |card_url: String| {
+        let what = Registration {
+            card_url: Some(card_url),
+            ..Registration::default()
+        };
+        let (added, statements) = statements_of(register(&stage.app, &stranger, &what)).await;
+        added.unwrap();
+        let updates = statements.iter().map(|statement| columns_of(statement));
+        updates
+            .filter(|columns| columns.contains("version_sources"))
+            .count()
+    };
+    let of_known = updates(known).await;
+    let of_new = updates(format!("https://{HIDDEN}/new.json")).await;
+    assert_eq!(of_new, of_known);
+    assert_eq!(of_known > 0, url.starts_with("postgres"));
+}
