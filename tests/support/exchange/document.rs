@@ -5,7 +5,7 @@
 //! (400) must be forbidden by it, as far as a schema can express that. The rest is listed in [`BEYOND`].
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use a2a_registry_server::openapi::openapi_document;
 use jsonschema::Validator;
@@ -131,7 +131,7 @@ struct Operation {
     id: String,
     parameters: Vec<Parameter>,
     /// Whether a body is required, and its schema by media type.
-    body: Option<(bool, Validator)>,
+    body: Option<(bool, Arc<Validator>)>,
     answers: BTreeMap<u16, DocumentedResponse>,
 }
 
@@ -140,12 +140,12 @@ struct Parameter {
     place: String,
     required: bool,
     schema: Value,
-    validator: Validator,
+    validator: Arc<Validator>,
 }
 
 struct DocumentedResponse {
     headers: Vec<String>,
-    content: BTreeMap<String, Option<Validator>>,
+    content: BTreeMap<String, Option<Arc<Validator>>>,
 }
 
 /// Result of a check of an exchange.
@@ -196,7 +196,7 @@ impl Document {
     }
 
     /// A validator for values of a schema that allows no other members than those it names.
-    pub fn validator(&self, schema: &Value) -> Validator {
+    pub fn validator(&self, schema: &Value) -> Arc<Validator> {
         Schemas::of(&self.whole).validator(schema, Form::Closed)
     }
 
@@ -206,7 +206,7 @@ impl Document {
     ///
     /// If the event is not as documented.
     pub fn check_event(&self, event: &Value) {
-        static EVENT: LazyLock<Validator> = LazyLock::new(|| {
+        static EVENT: LazyLock<Arc<Validator>> = LazyLock::new(|| {
             let schema = json!({"$ref": "#/components/schemas/Event"});
             Document::of_this_build().validator(&schema)
         });

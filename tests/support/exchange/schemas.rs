@@ -1,10 +1,21 @@
 //! The schemas of the `OpenAPI` document as JSON Schema (2020-12).
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// The schemas of the components as definitions, in three forms, which are added to every compiled schema.
-pub struct Schemas(Map<String, Value>);
+/// Where the definitions of a compiled schema stand.
+const DEFINITIONS: &str = "#/$defs/";
+
+/// The schemas of the components as definitions, in three forms. A compiled schema gets those that it refers to.
+pub struct Schemas {
+    definitions: Map<String, Value>,
+    /// Validators by the text of their schema: most responses of errors share one.
+    compiled: RefCell<HashMap<String, Arc<Validator>>>,
+}
 
 /// Strictness of a schema about members that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,19 +63,56 @@ impl Schemas {
                 definitions.insert(form.definition(name), formed(schema, form));
             }
         }
-        Self(definitions)
+        Self {
+            definitions,
+            compiled: RefCell::default(),
+        }
     }
 
     /// A validator for values of a schema in this form.
-    pub fn validator(&self, schema: &Value, form: Form) -> Validator {
+    pub fn validator(&self, schema: &Value, form: Form) -> Arc<Validator> {
         let mut schema = formed(schema, form);
-        if let Some(members) = schema.as_object_mut() {
-            members.insert("$defs".into(), Value::Object(self.0.clone()));
+        let text = schema.to_string();
+        if let Some(known) = self.compiled.borrow().get(&text) {
+            return Arc::clone(known);
         }
-        jsonschema::draft202012::options()
+        let mut needed = Map::new();
+        self.add_definitions(&schema, &mut needed);
+        if let (Some(members), false) = (schema.as_object_mut(), needed.is_empty()) {
+            members.insert("$defs".into(), Value::Object(needed));
+        }
+        let validator = jsonschema::draft202012::options()
             .should_validate_formats(true)
             .build(&schema)
-            .unwrap()
+            .unwrap();
+        let validator = Arc::new(validator);
+        let mut compiled = self.compiled.borrow_mut();
+        compiled.insert(text, Arc::clone(&validator));
+        validator
+    }
+
+    /// Adds the definitions that a schema refers to, and those that they refer to.
+    fn add_definitions(&self, schema: &Value, needed: &mut Map<String, Value>) {
+        match schema {
+            Value::Object(members) => {
+                let target = members.get("$ref").and_then(Value::as_str);
+                let name = target.and_then(|target| target.strip_prefix(DEFINITIONS));
+                if let Some(name) = name
+                    && !needed.contains_key(name)
+                {
+                    let definition = &self.definitions[name];
+                    needed.insert(name.to_owned(), definition.clone());
+                    self.add_definitions(definition, needed);
+                }
+                for member in members.values() {
+                    self.add_definitions(member, needed);
+                }
+            }
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| self.add_definitions(item, needed)),
+            _ => {}
+        }
     }
 }
 
@@ -89,7 +137,7 @@ fn formed(schema: &Value, form: Form) -> Value {
             "$ref" => {
                 let target = member.as_str().unwrap();
                 let name = target.strip_prefix("#/components/schemas/").unwrap();
-                json!(format!("#/$defs/{}", form.definition(name)))
+                json!(format!("{DEFINITIONS}{}", form.definition(name)))
             }
             "properties" => each(form.below()),
             "oneOf" | "anyOf" => each(form),
