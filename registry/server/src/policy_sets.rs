@@ -124,8 +124,8 @@ impl Default for CompiledSets {
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
-            drafts: Semaphore::new(MAX_DRAFTS),
-            drafting: Arc::new(Semaphore::new(1)),
+            waiting: Semaphore::new(MAX_DRAFTS),
+            compiling: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -170,7 +170,7 @@ impl CompiledSets {
     /// # Errors
     /// `Unavailable` where too many wait.
     pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, AppError> {
-        let Ok(_place) = self.drafts.try_acquire() else {
+        let Ok(_waiting) = self.waiting.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
                 1,
@@ -393,7 +393,7 @@ mod tests {
         let costly = vec![text("costly", &costly)];
         let faults = sets.compile_draft(costly.clone(), &rules).await.unwrap();
         assert_eq!(faults.unwrap_err()[0].policy, "costly");
-        let _permit = sets.drafting.acquire().await.unwrap();
+        let _permit = sets.compiling.acquire().await.unwrap();
         let ids: Vec<String> = (0..MAX_DRAFTS).map(|number| format!("p{number}")).collect();
         let mut waiting: Vec<_> = ids
             .iter()

@@ -37,7 +37,7 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
             description: dice.words(&WORDS, 3),
             tags: dice.some(&TAGS, 2),
             examples: vec![dice.words(&WORDS, 3)],
-            shown: String::new(),
+            rendered: String::new(),
         })
         .collect();
     Document {
