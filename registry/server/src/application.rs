@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::middleware::Compress;
+use actix_web::middleware::{Compress, from_fn};
 use actix_web::web;
 use utoipa_actix_web::AppExt;
 
@@ -13,7 +13,7 @@ use crate::http::allowed::Addresses;
 use crate::http::catalog_links::CatalogLinks;
 use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
-use crate::http::unread_bytes::UnreadLimit;
+use crate::http::unread_limit::limit_unread_bytes;
 use crate::mcp::McpService;
 use crate::openapi::{self, operations};
 use crate::pages::problems;
@@ -58,7 +58,7 @@ pub fn application(
         .service(openapi::docs_folder)
         .service(openapi::docs)
         .configure(routes::pages_and_fallback)
-        .wrap(UnreadLimit)
+        .wrap(from_fn(limit_unread_bytes))
         .wrap(Compress::default())
         .wrap(envelope)
 }

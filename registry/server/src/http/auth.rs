@@ -20,7 +20,7 @@ use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::refusals::record_refusal;
-use crate::http::state::State;
+use crate::http::state::state;
 use crate::providers::Providers;
 
 /// Any caller, with or without a token. An invalid token is refused even where none is needed.
@@ -238,17 +238,6 @@ fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
         })))
     };
     Either::Right(known.boxed_local())
-}
-
-/// The shared state of handlers.
-///
-/// # Errors
-/// `internal` where there is none.
-pub fn state(request: &HttpRequest) -> Result<&State, AppError> {
-    let state = request.app_data::<web::Data<State>>();
-    state
-        .map(|state| state.get_ref())
-        .ok_or_else(|| AppError::internal("the server carries no state"))
 }
 
 /// Counts a write without a token for its address.

@@ -14,11 +14,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::http::auth::{Needed, state};
+use crate::http::auth::Needed;
 use crate::http::body::UnreadBody;
 use crate::http::cookies;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds::{self, ProblemKind};
+use crate::http::state::state;
 use crate::http::visitor::{Visitor, by_session, is_form_token};
 
 /// The fields of a form.

@@ -28,4 +28,5 @@ pub mod sign_in_limit;
 pub mod state;
 pub mod stream_places;
 pub mod unread_bytes;
+pub mod unread_limit;
 pub mod visitor;

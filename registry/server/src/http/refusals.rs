@@ -2,9 +2,9 @@
 
 use actix_web::HttpRequest;
 
-use crate::http::auth::state;
 use crate::http::client_address::client_address;
 use crate::http::problem::Problem;
+use crate::http::state::state;
 
 /// The log target of refused credentials and sign-ins.
 pub(crate) const SIGN_IN_LOG: &str = "sign_in";

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actix_web::{HttpRequest, web};
 use tokio_util::sync::CancellationToken;
 
 use super::anonymous_write_limit::AnonymousWriteLimit;
@@ -9,6 +10,7 @@ use super::sign_in_limit::SignInLimit;
 use super::stream_places::StreamPlaces;
 use super::unread_bytes::UnreadBytes;
 use crate::context::Context;
+use crate::error::AppError;
 use crate::metrics::Metrics;
 
 /// The shared state of handlers; one for all workers of a process.
@@ -36,4 +38,15 @@ impl State {
             shutdown,
         }
     }
+}
+
+/// The shared state, of a request.
+///
+/// # Errors
+/// `internal` where there is none.
+pub fn state(request: &HttpRequest) -> Result<&State, AppError> {
+    let state = request.app_data::<web::Data<State>>();
+    state
+        .map(|state| state.get_ref())
+        .ok_or_else(|| AppError::internal("the server carries no state"))
 }

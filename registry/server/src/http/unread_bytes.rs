@@ -6,30 +6,16 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready as poll_ready};
+use std::task::{Context, Poll};
 
-use actix_web::Error;
-use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
-use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform, forward_ready};
+use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
-use pin_project_lite::pin_project;
 
-use crate::http::auth::state;
-use crate::http::client_address::{client_address, network};
-use crate::http::problem::Problem;
-use crate::http::problem_kinds;
-
-/// Responses of at most so many bytes are not counted: a connection holds about as much of any response, and connections are
-/// bounded themselves.
-pub const SMALL_BYTES: usize = 64 * 1024;
 /// Bytes of a response that a connection takes at once.
 const PIECE_BYTES: usize = 32 * 1024;
-/// Seconds after which a refused request may be repeated.
-const RETRY_AFTER: u32 = 5;
 
 /// The large responses under way, by the address that reads them.
 #[derive(Debug)]
@@ -50,7 +36,7 @@ struct UnreadOfAddress {
 type BufferKey = (usize, usize);
 
 /// A large response that is being read, counted until this is dropped.
-struct LargeBody {
+pub(super) struct LargeBody {
     rest: Bytes,
     buffer: BufferKey,
     address: IpAddr,
@@ -69,7 +55,7 @@ impl UnreadBytes {
 
     /// Counts a response for its reader; `None` where its address has as many unread bytes as it may. An address without
     /// any may read a response of any size.
-    fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<LargeBody> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<LargeBody> {
         let buffer = (bytes.as_ptr() as usize, bytes.len());
         let mut all = self.by_address();
         let of_address = all.entry(address).or_default();
@@ -139,112 +125,6 @@ impl MessageBody for LargeBody {
         let piece = self.rest.len().min(PIECE_BYTES);
         let piece = (piece > 0).then(|| self.rest.split_to(piece));
         Poll::Ready(piece.map(Ok))
-    }
-}
-
-/// The layer that counts large responses. It is inside of the compression, which would hide the size of the buffers.
-#[derive(Debug, Clone, Copy)]
-pub struct UnreadLimit;
-
-impl<S, B> Transform<S, ServiceRequest> for UnreadLimit
-where
-    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
-    B: MessageBody + 'static,
-{
-    type Response = ServiceResponse<EitherBody<B>>;
-    type Error = Error;
-    type Transform = LimitedService<S>;
-    type InitError = ();
-    type Future = Ready<Result<Self::Transform, ()>>;
-
-    fn new_transform(&self, service: S) -> Self::Future {
-        ready(Ok(LimitedService { service }))
-    }
-}
-
-/// A service whose large responses are counted.
-#[derive(Debug)]
-pub struct LimitedService<S> {
-    service: S,
-}
-
-impl<S, B> Service<ServiceRequest> for LimitedService<S>
-where
-    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
-    B: MessageBody + 'static,
-{
-    type Response = ServiceResponse<EitherBody<B>>;
-    type Error = Error;
-    type Future = LimitedResponse<S::Future>;
-
-    forward_ready!(service);
-
-    fn call(&self, request: ServiceRequest) -> Self::Future {
-        LimitedResponse {
-            inner: self.service.call(request),
-        }
-    }
-}
-
-pin_project! {
-    /// The future of a response.
-    #[derive(Debug)]
-    pub struct LimitedResponse<F> {
-        #[pin]
-        inner: F,
-    }
-}
-
-impl<F, B> Future for LimitedResponse<F>
-where
-    F: Future<Output = Result<ServiceResponse<B>, Error>>,
-    B: MessageBody + 'static,
-{
-    type Output = Result<ServiceResponse<EitherBody<B>>, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = poll_ready!(self.project().inner.poll(context))?;
-        Poll::Ready(Ok(match answer.response().body().size() {
-            BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => limit_response(answer),
-            _ => answer.map_into_left_body(),
-        }))
-    }
-}
-
-/// Counts a large response for the address of its reader, or refuses it.
-fn limit_response<B: MessageBody + 'static>(
-    answer: ServiceResponse<B>,
-) -> ServiceResponse<EitherBody<B>> {
-    let request = answer.request();
-    let Ok(state) = state(request) else {
-        return answer.map_into_left_body();
-    };
-    let unread = Arc::clone(&state.unread);
-    let trusted = &state.context.config().server.trusted_proxies;
-    let Some(address) = client_address(request, trusted).map(network) else {
-        return answer.map_into_left_body();
-    };
-    let (request, response) = answer.into_parts();
-    let (response, body) = response.into_parts();
-    let bytes = match body.try_into_bytes() {
-        Ok(bytes) => bytes,
-        Err(body) => {
-            return ServiceResponse::new(request, response.set_body(EitherBody::left(body)));
-        }
-    };
-    match unread.admit(address, &bytes) {
-        Some(body) => {
-            let body = EitherBody::right(BoxBody::new(body));
-            ServiceResponse::new(request, response.set_body(body))
-        }
-        None => {
-            let problem = Problem::new(
-                &problem_kinds::TOO_MANY_REQUESTS,
-                "Your address has too many unread bytes of earlier responses. Read those first, then try again.",
-            );
-            let refusal = ServiceResponse::from_err(problem.retry_after(RETRY_AFTER), request);
-            refusal.map_into_right_body()
-        }
     }
 }
 

@@ -18,10 +18,11 @@ use ring::hmac;
 use crate::authentication::authenticate_session;
 use crate::caller::Caller;
 use crate::error::AppError;
-use crate::http::auth::{Needed, authenticate_request, bearer, state, with_network};
+use crate::http::auth::{Needed, authenticate_request, bearer, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::Problem;
 use crate::http::refusals::record_refusal;
+use crate::http::state::state;
 
 /// What the form token of a session is computed over.
 const FORM: &[u8] = b"a2a-registry form";

@@ -8,6 +8,11 @@ use tokio::sync::oneshot;
 
 use crate::caller::CallerKey;
 
+/// The most searches that wait for a thread, and for the encoder; further ones get 503.
+pub(crate) const MAX_WAITING: usize = 256;
+/// The most of them of one caller; further ones get 429.
+pub(crate) const MAX_WAITING_PER_CALLER: usize = 64;
+
 /// Why a request may not wait for a permit, or not any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueFull {

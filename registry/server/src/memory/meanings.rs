@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caller::CallerKey;
 use crate::memory::KEPT_UNUSED;
-use crate::memory::fair_semaphore::FairSemaphore;
-use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
+use crate::memory::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
 
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
@@ -133,7 +132,7 @@ impl Meanings {
                 .build(),
             progress: Mutex::default(),
             patience,
-            permits: FairSemaphore::new(ENCODED_AT_ONCE, QUEUE, QUEUE_OF_CALLER),
+            permits: FairSemaphore::new(ENCODED_AT_ONCE, MAX_WAITING, MAX_WAITING_PER_CALLER),
         }
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use moka::sync::Cache;
 
 use crate::memory::KEPT_UNUSED;
-use crate::memory::fair_semaphore::FairSemaphore;
+use crate::memory::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
 use crate::memory::meanings::Mode;
 use crate::memory::orders::FrozenResults;
 
@@ -49,15 +49,10 @@ impl SearchCache {
                 )
                 .time_to_live(FROZEN_FOR)
                 .build(),
-            permits: FairSemaphore::new(cores, QUEUE, QUEUE_OF_CALLER),
+            permits: FairSemaphore::new(cores, MAX_WAITING, MAX_WAITING_PER_CALLER),
         }
     }
 }
-
-/// The most searches that wait for a thread; further ones get 503.
-pub(crate) const QUEUE: usize = 256;
-/// The most searches of one caller that wait for a thread; further ones get 429.
-pub(crate) const QUEUE_OF_CALLER: usize = 64;
 
 /// How long a list stays frozen.
 pub(crate) const FROZEN_FOR: Duration = Duration::from_secs(300);

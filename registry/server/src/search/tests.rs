@@ -20,8 +20,7 @@ use super::*;
 use crate::application::application;
 use crate::config::Config;
 use crate::http::state::State;
-use crate::memory::fair_semaphore::{FairPermit, QueueFull};
-use crate::memory::searches::{QUEUE, QUEUE_OF_CALLER};
+use crate::memory::fair_semaphore::{FairPermit, MAX_WAITING, MAX_WAITING_PER_CALLER, QueueFull};
 use crate::metrics::Metrics;
 use crate::network::Network;
 
@@ -137,7 +136,7 @@ async fn every_door_counts_searches_for_its_caller() {
     let (_folder, context) = registry().await;
     let permits = all_permits(&context).await;
     let waiting = fill(&context, 1);
-    assert_eq!(waiting.len(), QUEUE_OF_CALLER);
+    assert_eq!(waiting.len(), MAX_WAITING_PER_CALLER);
     let metrics = Arc::new(Metrics::new());
     let state = State::new(Arc::clone(&context), metrics, CancellationToken::new());
     let service = init_service(application(web::Data::new(state))).await;
@@ -201,12 +200,12 @@ async fn a_search_waits_for_one_of_each_other_caller() {
         assert!((&mut search).now_or_never().is_none());
         search
     };
-    let mut searches: Vec<_> = (0..QUEUE_OF_CALLER).map(|_| search(1)).collect();
+    let mut searches: Vec<_> = (0..MAX_WAITING_PER_CALLER).map(|_| search(1)).collect();
     searches.extend([search(2), search(2), search(3)]);
     permits.pop();
     futures::future::join_all(searches).await;
     let order = order.lock().unwrap();
-    assert_eq!(order.len(), QUEUE_OF_CALLER + 3);
+    assert_eq!(order.len(), MAX_WAITING_PER_CALLER + 3);
     assert_eq!(order[..6], [1, 2, 3, 1, 2, 1]);
 }
 
@@ -216,7 +215,7 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
     let permits = all_permits(&context).await;
     // One search of each of many clients: a single client would be refused before.
     let waiting: Vec<_> = (0..=u8::MAX).map(|last| wait(&context, last)).collect();
-    assert_eq!(waiting.len(), QUEUE);
+    assert_eq!(waiting.len(), MAX_WAITING);
     assert!(waiting.iter().all(Result::is_ok));
     for path in [
         "/v1/agents?q=flights",
