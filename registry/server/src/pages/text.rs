@@ -103,6 +103,12 @@ pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// A number with separated thousands and its noun.
+pub(crate) fn with_noun(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", grouped(number))
+}
+
 /// A number with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

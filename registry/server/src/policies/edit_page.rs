@@ -295,7 +295,7 @@ impl PreviewView {
         let line = |text: &str| text::line(text, LINE);
         Self {
             number: told.number,
-            agents: grouped(told.agents),
+            agents: text::with_noun(told.agents, "agent", "agents"),
             policies: told
                 .policies
                 .iter()

@@ -86,8 +86,8 @@ impl HomePage {
 impl Contents {
     fn new(overview: &Overview, now: Timestamp) -> Self {
         Self {
-            agents: counted(overview.agents, "agent", "agents"),
-            domains: counted(overview.domains, "domain", "domains"),
+            agents: text::with_noun(overview.agents, "agent", "agents"),
+            domains: text::with_noun(overview.domains, "domain", "domains"),
             crawled: TimeView::maybe(overview.crawled, now),
             skills: links("skill", &overview.skills, SKILLS),
             tags: links("tag", &overview.tags, TAGS),
@@ -127,12 +127,6 @@ impl FirstStep {
             ),
         }
     }
-}
-
-/// A number with its noun.
-fn counted(number: u64, one: &str, many: &str) -> String {
-    let noun = if number == 1 { one } else { many };
-    format!("{} {noun}", text::grouped(number))
 }
 
 /// The most frequent values of a filter, as links to their agents.
