@@ -198,7 +198,9 @@ async fn warnings_are_printed_before_anything_is_sent() {
     std::fs::write(policies.path().join("open.cedar"), open).unwrap();
     std::fs::write(policies.path().join("closed.cedar"), closed).unwrap();
     let folder = policies.path().to_str().unwrap();
-    let apply = ["policy", "apply", folder, "--reason", "a test", "--wait"];
+    let apply = [
+        "policy", "apply", folder, "--reason", "a test", "--wait", "--yes",
+    ];
     assert_ended(&served.run(&apply).await, 0, "");
     speaks(&plain, &["may not be called by you: A policy forbids it"]).await;
     std::fs::remove_file(policies.path().join("closed.cedar")).unwrap();
