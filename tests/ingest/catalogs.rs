@@ -494,19 +494,26 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         .await
         .unwrap();
     let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
+    let add = async |caller, path: &str| {
+        let added = register(&stage.app, caller, &card_at(path)).await;
+        added.map(|_| ()).map_err(|error| error.kind)
+    };
     for path in ["/1.json", "/2.json"] {
-        register(&stage.app, &stranger, &card_at(path))
-            .await
-            .unwrap();
+        assert_eq!(add(&stage.admin, path).await, Ok(()));
     }
-    let refused = register(&stage.app, &stranger, &card_at("/3.json"))
-        .await
-        .unwrap_err();
     assert_eq!(
-        refused.kind,
-        ErrorKind::LimitReached,
+        add(&stage.admin, "/3.json").await,
+        Err(ErrorKind::LimitReached),
         "three cards and the well-known paths are four"
     );
+    // Whether a catalog names a URL does not show to others.
+    for path in ["/1.json", "/3.json"] {
+        assert_eq!(
+            add(&stranger, path).await,
+            Err(ErrorKind::LimitReached),
+            "{path}"
+        );
+    }
     make_due_visits(&stage, &named(3), Duration::days(2)).await;
     assert_eq!(
         stage.agents().await.len(),
