@@ -494,7 +494,7 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         .await
         .unwrap();
     let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
-    let add = async |caller, path: &str| {
+    let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
         let added = register(&stage.app, caller, &card_at(path)).await;
         added.map(|_| ()).map_err(|error| error.kind)
     };
