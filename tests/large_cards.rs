@@ -97,5 +97,6 @@ async fn a_large_card_makes_no_large_list(url: &str) {
         (SKILLS, SKILLS as u64)
     );
     assert!(!summary.shortened);
-    assert!(summary.description.as_ref().unwrap().len() > 20_000);
+    // As long as texts of a card are read.
+    assert!(summary.description.as_ref().unwrap().len() > 16_000);
 }
