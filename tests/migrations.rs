@@ -26,6 +26,16 @@ use crate::support::database::{Database, options};
 /// The migrator's own table.
 const BOOKS: &str = "seaql_migrations";
 
+const ACCOUNT: Uuid = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
+
+/// An identifier as the text of a statement has it.
+fn key(on: &DatabaseConnection, id: Uuid) -> String {
+    match on.get_database_backend() {
+        DbBackend::Postgres => format!("'{id}'"),
+        _ => format!("X'{}'", id.simple()),
+    }
+}
+
 async fn connect(url: &str) -> DatabaseConnection {
     sea_orm::Database::connect(url).await.unwrap()
 }
@@ -144,6 +154,12 @@ async fn every_migration_path_gives_the_same_schema(url: &str) {
             .len(),
         0
     );
+    // A file without an account is refused: it is no registry.
+    let key = key(&connection, ACCOUNT);
+    let account = format!(
+        "INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'old', 'admin', 1)"
+    );
+    connection.execute_unprepared(&account).await.unwrap();
     connection.close().await.unwrap();
     let store = Store::open(&options(url)).await.unwrap();
     store.migrate().await.unwrap();
@@ -154,12 +170,8 @@ async fn every_migration_path_gives_the_same_schema(url: &str) {
 /// columns.
 async fn old_rows_survive_every_migration(url: &str) {
     let connection = connect(url).await;
-    let id = Uuid::from_u128(0x0198_0000_0000_7000_8000_0000_0000_0001);
-    let key = if connection.get_database_backend() == DbBackend::Postgres {
-        format!("'{id}'")
-    } else {
-        format!("X'{}'", id.simple())
-    };
+    let id = ACCOUNT;
+    let key = key(&connection, id);
     let endless = key.replace("0001'", "0002'");
     Migrator::up(&connection, Some(1)).await.unwrap();
     for statement in [

@@ -173,6 +173,13 @@ async fn whatever_a_stranger_adds_is_recorded(url_of_database: &str) {
         fresh,
         "the source stays for its agent"
     );
+    let public = AgentPatch {
+        visibility: Some(Visibility::Public),
+        ..AgentPatch::default()
+    };
+    agent_patch(&stage.app, &stage.admin, &restricted, &public)
+        .await
+        .unwrap();
     stage.index_equals_database().await;
 }
 
