@@ -20,6 +20,8 @@ pub const DEFAULT_SIMILAR: u32 = 5;
 pub const MAX_SIMILAR: u32 = 20;
 /// Characters of a reason.
 pub const MAX_REASON: usize = 1000;
+/// Characters of the token of a preview, at most.
+pub const MAX_PREVIEW_TOKEN: usize = 1024;
 /// Characters of the name of an account or a token.
 pub const MAX_NAME: usize = 100;
 /// Days after which a token expires at the latest.

@@ -9,12 +9,11 @@ use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet, PolicyText, Pr
 use a2a_registry_store::agents;
 
 use crate::caller::Caller;
-use crate::commit::approver::check_reason;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::policies::apply_checks::{preview_permit, preview_token};
 use crate::policies::preview_inputs::{Callers, Previewed, callers, previewed};
-use crate::policies::sets::{read_set, text_of};
+use crate::policies::sets::{check_texts, read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
 
 /// Agents that are read at once.
@@ -34,7 +33,7 @@ pub async fn policies_preview(
     new: &NewPolicies,
 ) -> Result<PolicyPreview, AppError> {
     caller.demand(Permission::Administer)?;
-    check_reason(&new.reason)?;
+    check_texts(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let after = read_set(context, &texts).await?;
     let after = asking_about_present_collections(&context.store, after).await?;

@@ -1,5 +1,6 @@
 //! Policy sets: read, and a new one made.
 
+use a2a_registry_api::limits::MAX_PREVIEW_TOKEN;
 use a2a_registry_api::{
     NewPolicies, Policies, PoliciesAccepted, PolicyHistory, PolicySetEntry, PolicyView,
 };
@@ -144,7 +145,7 @@ pub async fn policies_put(
     seen: &Precondition,
 ) -> Result<PoliciesAccepted, AppError> {
     let admin = caller.demand(Permission::Administer)?;
-    check_reason(&new.reason)?;
+    check_texts(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
     let set = read_set(context, &texts).await?;
     let seen = seen.number()?;
@@ -193,6 +194,19 @@ pub(super) fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
         id: new.id.clone(),
         text: new.text.clone(),
     }
+}
+
+/// Refuses a reason and a token of a preview of which the length alone shows that they are none.
+pub(super) fn check_texts(new: &NewPolicies) -> Result<(), AppError> {
+    check_reason(&new.reason)?;
+    let token = new.preview.as_deref().unwrap_or_default();
+    if token.chars().count() > MAX_PREVIEW_TOKEN {
+        return Err(AppError::invalid(
+            "/preview",
+            format!("The token of a preview has at most {MAX_PREVIEW_TOKEN} characters."),
+        ));
+    }
+    Ok(())
 }
 
 /// The set of these policies, with those that are shipped, without a number.
