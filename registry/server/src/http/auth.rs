@@ -8,7 +8,7 @@ use std::ops::Deref;
 use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
 use actix_web::http::header;
-use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture};
 
