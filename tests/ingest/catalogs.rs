@@ -476,43 +476,47 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         card_url: Some(at(path)),
         ..Registration::default()
     };
-    stage.register_url(&at("/0.json")).await;
-    stage.register(DOMAIN).await;
+    let publisher = async |name: &str| {
+        let token = a2a_registry_api::NewToken {
+            account: name.into(),
+            role: Some(a2a_registry_domain::role::Role::Publisher),
+            name: "a test".into(),
+            ..a2a_registry_api::NewToken::default()
+        };
+        let token = token_create(&stage.app, &stage.admin, &token).await;
+        let token = token.unwrap();
+        authenticate(&stage.app, &token.secret).await.unwrap()
+    };
+    let add = async |caller: &a2a_registry_server::caller::Caller, what: &Registration| {
+        let added = register(&stage.app, caller, what).await;
+        added.map(|_| ()).map_err(|error| error.kind)
+    };
+    let (first, stranger) = (publisher("first").await, publisher("stranger").await);
+    let domain = Registration {
+        domain: Some(DOMAIN.into()),
+        ..Registration::default()
+    };
+    for what in [&card_at("/0.json"), &domain] {
+        assert_eq!(add(&first, what).await, Ok(()));
+    }
     make_due_visits(&stage, &named(3), Duration::minutes(1)).await;
     assert_eq!(
         of_kind(&domain_view(&stage).await, "entry").len(),
         2,
         "the third was registered before"
     );
-    let token = a2a_registry_api::NewToken {
-        account: "stranger".into(),
-        role: Some(a2a_registry_domain::role::Role::Publisher),
-        name: "a test".into(),
-        ..a2a_registry_api::NewToken::default()
-    };
-    let token = token_create(&stage.app, &stage.admin, &token)
-        .await
-        .unwrap();
-    let stranger = authenticate(&stage.app, &token.secret).await.unwrap();
-    let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
-        let added = register(&stage.app, caller, &card_at(path)).await;
-        added.map(|_| ()).map_err(|error| error.kind)
-    };
     for path in ["/1.json", "/2.json"] {
-        assert_eq!(add(&stage.admin, path).await, Ok(()));
+        assert_eq!(add(&first, &card_at(path)).await, Ok(()));
     }
     assert_eq!(
-        add(&stage.admin, "/3.json").await,
+        add(&first, &card_at("/3.json")).await,
         Err(ErrorKind::LimitReached),
         "three cards and the well-known paths are four"
     );
     // Whether a catalog names a URL does not show to others.
     for path in ["/1.json", "/3.json"] {
-        assert_eq!(
-            add(&stranger, path).await,
-            Err(ErrorKind::LimitReached),
-            "{path}"
-        );
+        let added = add(&stranger, &card_at(path)).await;
+        assert_eq!(added, Err(ErrorKind::LimitReached), "{path}");
     }
     make_due_visits(&stage, &named(3), Duration::days(2)).await;
     assert_eq!(
