@@ -1,6 +1,7 @@
 //! `domain vouch`: an admin's word for a host, for a registrant of it, or for an account as its owner.
 
 use a2a_registry_api::NewOwnerVouch;
+use a2a_registry_api::limits::MAX_VOUCH_DAYS;
 use clap::Args;
 
 use super::client::Client;
@@ -23,7 +24,7 @@ pub struct VouchArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "account")]
     owner: Option<String>,
     /// Days until the vouch for the owner expires, at most 365 [default: 180]
-    #[arg(long = "expires", value_name = "DAYS", requires = "owner", value_parser = clap::value_parser!(u32).range(1..=365))]
+    #[arg(long = "expires", value_name = "DAYS", requires = "owner", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_VOUCH_DAYS)))]
     expires_in_days: Option<u32>,
     /// End the vouch for the owner
     #[arg(long, conflicts_with_all = ["reason", "account", "owner", "expires_in_days"])]

@@ -175,7 +175,7 @@ fn domain_facts(
     let own = |proof: &&proof::Model| proof.domain_id == row.id;
     DomainFacts {
         name: row.name.clone(),
-        origin: format!("{}://{}", row.scheme, row.name),
+        origin: row.origin(),
         owner,
         vouched_owner: row.vouched_owner_at(now),
         vouched: proofs

@@ -214,7 +214,7 @@ async fn refuse_other_origin(
     if row.vouched_owner_at(now).is_none() {
         return Ok(());
     }
-    let origin = format!("{}://{}", row.scheme, row.name);
+    let origin = row.origin();
     let sources = domains::sources_of(&context.store, &[row.id]).await?;
     let mut feeding = sources
         .iter()

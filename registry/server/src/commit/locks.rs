@@ -25,7 +25,7 @@ pub(crate) async fn write_with_followers(
     context: &Context,
     seen: &domain::Model,
 ) -> Result<(Write, domain::Model, Vec<domain::Model>), AppError> {
-    let origin = format!("{}://{}", seen.scheme, seen.name);
+    let origin = seen.origin();
     loop {
         let write = context.store.write().await?;
         let mut ids = followers_of(&write, &origin, seen).await?;

@@ -39,10 +39,10 @@ pub async fn domain_patch(
     let contact = patch.contact.as_deref().map(contact).transpose()?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     // Another account may have proved it since.
-    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
-    if patch.opt_out == Some(true) {
-        require_whole_domain(&write, caller, &row, context.now()).await?;
-    }
+    let account = match patch.opt_out {
+        Some(true) => require_whole_domain(&write, caller, &row, context.now()).await?,
+        _ => require_owner_or_curator(&write, caller, &row, context.now()).await?,
+    };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     if let Some(contact) = contact {
         row.contact = contact;

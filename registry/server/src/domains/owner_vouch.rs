@@ -53,7 +53,7 @@ pub async fn owner_vouch_set(
     row.vouched_until = Some(until.0);
     row.vouched_by = Some(admin.name.clone());
     row.vouched_reason = Some(vouch.reason.clone());
-    let data = json!({"account": owner.name, "origin": format!("{}://{}", row.scheme, row.name),
+    let data = json!({"account": owner.name, "origin": row.origin(),
         "reason": vouch.reason, "until": until});
     ledger.event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
     follow_owner_vouch(context, &write, &mut ledger, &row).await?;

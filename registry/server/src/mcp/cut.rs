@@ -4,20 +4,24 @@ use crate::pages::text::visible;
 
 /// A text cut to `limit` characters, in which a hidden one counts as long as it is written; a cut text ends with `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
+    let (shown, is_cut) = first_characters(text, limit);
+    let ending = if is_cut { "…" } else { "" };
+    format!("{shown}{ending}")
+}
+
+/// Whether [`cut`] leaves something out.
+pub(super) fn is_longer(text: &str, limit: usize) -> bool {
+    first_characters(text, limit).1
+}
+
+/// The first `limit` characters of the visible text, and whether there are more.
+fn first_characters(text: &str, limit: usize) -> (String, bool) {
     // A visible text is never shorter, except for line ends.
     let end = end_of(text, limit);
     let shown = visible(&text[..end]);
     let shown_end = end_of(&shown, limit);
     let is_cut = end < text.len() || shown_end < shown.len();
-    let ending = if is_cut { "…" } else { "" };
-    format!("{}{ending}", &shown[..shown_end])
-}
-
-/// Whether [`cut`] leaves something out.
-pub(super) fn is_longer(text: &str, limit: usize) -> bool {
-    let end = end_of(text, limit);
-    let shown = visible(&text[..end]);
-    end < text.len() || end_of(&shown, limit) < shown.len()
+    (shown[..shown_end].to_owned(), is_cut)
 }
 
 /// The number of bytes of the first `limit` characters.

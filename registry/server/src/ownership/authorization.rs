@@ -60,7 +60,7 @@ pub(crate) async fn require_whole_domain<'a>(
     if caller.may(Permission::Curate) || row.vouched_owner_at(now).is_none() {
         return Ok(account);
     }
-    let origin = format!("{}://{}", row.scheme, row.name);
+    let origin = row.origin();
     let sources = domains::sources_of(on, &[row.id]).await?;
     let is_elsewhere =
         |one: &source::Model| one.kind == SourceKind::Url && origin_of(&one.url) != origin;

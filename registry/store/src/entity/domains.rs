@@ -77,6 +77,11 @@ pub mod domain {
     }
 
     impl Model {
+        /// Its scheme, host and port, as origins of card URLs are compared with it.
+        pub fn origin(&self) -> String {
+            format!("{}://{}", self.scheme, self.name)
+        }
+
         /// The account that may do what an owner may at this time: the one that has proved the domain, or the one that an
         /// admin vouches for where it cannot be proved.
         pub fn owner_at(&self, now: Timestamp) -> Option<Uuid> {
