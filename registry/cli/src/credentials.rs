@@ -25,7 +25,7 @@ use url::Url;
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::send::agent::{self, AgentArgs};
+use super::send::agent::{self, AgentArgs, CalledAgent};
 use super::{table, terminal};
 use consent::Consent;
 use file::CredentialsFile;
@@ -171,8 +171,8 @@ async fn add(
     }
     // Said before anything else is asked for: a file that cannot be used makes all that worthless.
     file.read()?;
-    let card = agent::card(&arguments.agent, client, console).await?;
-    let interface = chosen_interface(&card, &arguments.agent.choice());
+    let CalledAgent { card, choice } = agent::card(&arguments.agent, client, console).await?;
+    let interface = chosen_interface(&card, &choice);
     let interface = interface.map_err(|error| Failure::new(error.to_string()))?;
     let mut consent = Consent {
         agent: arguments.agent.agent.clone(),

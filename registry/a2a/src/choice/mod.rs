@@ -13,4 +13,5 @@ pub use credential_choice::{
 };
 pub use filter::InterfaceFilter;
 use interface::grpc_address;
+pub(crate) use interface::with_skill_forms;
 pub use interface::{Dialect, NoRoute, Route, routes};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, MAX_CARD_BYTES};
+use a2a_card::{AgentCard, Family, MAX_CARD_BYTES};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -98,6 +98,7 @@ impl AgentArgs {
             version: given(&self.protocol_version),
             tenant: given(&self.tenant),
             plaintext: self.plaintext,
+            ..InterfaceFilter::default()
         }
     }
 
@@ -211,10 +212,10 @@ pub(crate) async fn open_with(
     client: &Client,
     console: &Console,
 ) -> Result<a2a_client::Agent, Failure> {
-    let card = card(arguments, client, console).await?;
+    let CalledAgent { card, choice } = card(arguments, client, console).await?;
     arguments.credentials.warn();
     let mut options = SendOptions {
-        choice: arguments.choice(),
+        choice,
         extensions: arguments.extension.clone(),
         timeout: Duration::from_secs(arguments.timeout),
         idle_timeout: Duration::from_secs(arguments.idle_timeout),
@@ -225,6 +226,14 @@ pub(crate) async fn open_with(
     a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
 }
 
+/// An agent's card, and how it is called.
+pub(crate) struct CalledAgent {
+    /// The card.
+    pub card: AgentCard,
+    /// Which interfaces may be used.
+    pub choice: InterfaceFilter,
+}
+
 /// The card of the agent of these arguments; what speaks against it was printed.
 ///
 /// # Errors
@@ -233,7 +242,7 @@ pub(crate) async fn card(
     arguments: &AgentArgs,
     client: &Client,
     console: &Console,
-) -> Result<AgentCard, Failure> {
+) -> Result<CalledAgent, Failure> {
     let now = Arc::new(SystemClock).now();
     let bytes = if arguments.direct {
         fetch_card(&arguments.agent).await?
@@ -246,7 +255,14 @@ pub(crate) async fn card(
             arguments.agent
         ))
     })?;
-    Ok(parsed.card)
+    let is_snake_case = matches!(parsed.family, Family::Snake0 | Family::Snake1);
+    Ok(CalledAgent {
+        card: parsed.card,
+        choice: InterfaceFilter {
+            skill_first: is_snake_case,
+            ..arguments.choice()
+        },
+    })
 }
 
 /// An empty variable is a variable that is not set.
