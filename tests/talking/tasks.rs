@@ -99,7 +99,7 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
         assert_eq!(sent.status.code(), Some(1), "{name}: {sent:#?}");
 
         let missing = run(&["task", "get", "--direct", card, "no-such-task"]).await;
-        assert_ended(&missing, 2, "");
+        assert_failed(streamer, missing);
     }))
     .await;
 }
@@ -126,10 +126,18 @@ async fn an_extended_card_is_shown() {
             }
             // They have none, and say so over gRPC by the public one.
             _ if shown.status.success() => assert_eq!(streamer.binding, Binding::Grpc, "{name}"),
-            _ => assert_ended(&shown, 2, ""),
+            _ => assert_failed(streamer, shown),
         }
     }))
     .await;
+}
+
+/// Asserts that a command failed in one line, after the warning about an assumed address.
+fn assert_failed(streamer: &Streamer, mut finished: Finished) {
+    if streamer.sdk == Sdk::PromptKit {
+        finished.stderr.remove(0);
+    }
+    assert_ended(&finished, 2, "");
 }
 
 /// Sets, shows, lists and removes where an agent reports a task.

@@ -82,8 +82,8 @@ pub async fn run(
     }
 }
 
-/// Adds credentials to the options of a call: those that were given, and those that are kept for the origin of the
-/// interface that is called.
+/// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
+/// the interface that is called.
 ///
 /// # Errors
 /// Where the file cannot be used, or a certificate cannot be read.
@@ -91,6 +91,7 @@ pub(crate) fn equip(
     options: &mut SendOptions,
     given: GivenCredentials,
     card: &AgentCard,
+    with_kept: bool,
 ) -> Result<(), Failure> {
     let GivenCredentials {
         bearer,
@@ -104,6 +105,9 @@ pub(crate) fn equip(
     options.basic = basic;
     options.certificate = certificate;
     options.headers = headers;
+    if !with_kept {
+        return Ok(());
+    }
     let Ok(interface) = chosen_interface(card, &options.choice) else {
         // Why none can be called is said where the agent is made.
         return Ok(());
@@ -171,7 +175,16 @@ async fn add(
     }
     // Said before anything else is asked for: a file that cannot be used makes all that worthless.
     file.read()?;
-    let CalledAgent { card, choice } = agent::card(&arguments.agent, client, console).await?;
+    let CalledAgent {
+        card,
+        choice,
+        is_assumed,
+    } = agent::card(&arguments.agent, client, console).await?;
+    if is_assumed {
+        return Err(Failure::new(
+            "nothing is kept for an address that is only assumed; name the agent's own with --url",
+        ));
+    }
     let interface = chosen_interface(&card, &choice);
     let interface = interface.map_err(|error| Failure::new(error.to_string()))?;
     let mut consent = Consent {

@@ -27,6 +27,8 @@ pub enum PushCommand {
 
 /// What `task push set` takes.
 #[derive(Args, Clone)]
+// `--url` is the address that the agent calls.
+#[command(mut_arg("interface_url", |arg| arg.long("agent-url")))]
 pub struct PushSetArgs {
     #[command(flatten)]
     task: OneTask,

@@ -114,11 +114,12 @@ impl ConsoleView {
         let (spoken, left_out) = spoken(card);
         let reason = match (out_of_reach(card), spoken.first()) {
             (Some(reason), _) => Some(reason),
-            (None, None) => Some(unspoken(card, &left_out)),
+            (None, None) => Some(unspoken(agent, &left_out)),
             (None, Some(_)) => None,
         };
         if let Some(reason) = reason {
-            let command = (!card.interfaces.is_empty()).then(|| send_command(card, place));
+            let has_address = !card.interfaces.is_empty() || agent.assumed_url.is_some();
+            let command = has_address.then(|| send_command(card, place));
             return Self::Closed { reason, command };
         }
         let mut origins: Vec<_> = spoken.iter().map(|one| one.origin.clone()).collect();
@@ -201,10 +202,13 @@ fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
 }
 
 /// Why a page can call none of the interfaces.
-fn unspoken(card: &AgentCard, left_out: &[String]) -> String {
+fn unspoken(agent: &Agent, left_out: &[String]) -> String {
+    let card = &agent.card;
     let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
     let mut bindings = card.interfaces.iter().map(|one| one.binding.as_str());
-    if card.interfaces.is_empty() {
+    if agent.assumed_url.is_some() {
+        "The card names no address, and this page calls none that is only assumed.".to_owned()
+    } else if card.interfaces.is_empty() {
         "The card lists no interface, so the agent cannot be called.".to_owned()
     } else if !left_out.is_empty() {
         "The security policy of a page cannot name the address of this agent, so no page can call it.".to_owned()

@@ -64,6 +64,7 @@ pub(crate) struct AgentPage {
     domain_link: String,
     labels: Vec<(String, String)>,
     snippets: Result<Snippets, NoPlan>,
+    assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
     state: StateView,
@@ -80,6 +81,13 @@ pub(crate) struct AgentPage {
     governed: Option<GovernedView>,
     links: LinksView,
     digest: String,
+}
+
+/// The address that `send` assumes where the card names none.
+struct AssumedAddress {
+    url: String,
+    /// The command that calls it.
+    command: String,
 }
 
 struct LinksView {
@@ -193,6 +201,10 @@ impl AgentPage {
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
             labels: labels(summary),
             snippets: snippet::snippets(&agent.card, place),
+            assumed: agent.assumed_url.as_deref().map(|url| AssumedAddress {
+                url: text::line(url, text::ADDRESS),
+                command: snippet::send_command(&agent.card, place),
+            }),
             console: ConsoleView::new(&agent, refused, place),
             console_script: assets::address("console.js"),
             state: StateView::new(&agent, now),
