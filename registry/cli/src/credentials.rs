@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
+use a2a_client::choice::takes_key;
 use a2a_client::oauth::sign_ins;
 use a2a_client::{BasicLogin, SendOptions, chosen_interface};
 use a2a_crawler::SystemClock;
@@ -89,16 +90,18 @@ pub async fn run(
 /// Where the file cannot be used, or a certificate cannot be read.
 pub(crate) fn equip(
     options: &mut SendOptions,
-    given: GivenCredentials,
+    mut given: GivenCredentials,
     card: &AgentCard,
     with_kept: bool,
 ) -> Result<(), Failure> {
+    given.ignore_needless_variables(card);
     let GivenCredentials {
         bearer,
         api_key,
         basic,
         certificate,
         headers,
+        ..
     } = given;
     options.bearer = bearer;
     options.api_key = api_key;
@@ -123,7 +126,9 @@ pub(crate) fn equip(
         options.certificate = Some(given::certificate(&files.chain, &files.key)?);
     }
     let secret = |secret: Secret| secret.0;
-    options.api_key = options.api_key.take().or(kept.api_key.map(secret));
+    // Another agent at that origin may be the one that takes a key.
+    let kept_key = kept.api_key.filter(|_| takes_key(card)).map(secret);
+    options.api_key = options.api_key.take().or(kept_key);
     // One header carries either of them, so what was given decides.
     if options.bearer.is_some() || options.basic.is_some() {
         return Ok(());

@@ -9,7 +9,8 @@ mod interface;
 
 pub(crate) use credential_choice::is_basic;
 pub use credential_choice::{
-    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
+    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential,
+    key_place, takes_key, takes_token,
 };
 pub use filter::InterfaceFilter;
 use interface::grpc_address;
