@@ -42,6 +42,9 @@ async fn each_is_found_by_every_word_of_its_card_shown_and_called() {
             _ => Value::Null,
         };
         assert_eq!(shown["assumed_url"], assumed, "{sdk:?}: {shown}");
+        let page = registry.api.get(&format!("/agents/{id}/")).await.text();
+        let is_noted = page.contains("a2a-protocol skill");
+        assert_eq!(is_noted, sdk == Sdk::Skill, "{sdk:?}: {page}");
         let sent = registry.api.run(&["send", &id, "hello"]).await;
         assert_eq!(sent.status.code(), Some(0), "{sdk:?}: {sent:#?}");
         assert_eq!(sent.stdout, [sdk.answer_to("hello")], "{sdk:?}");

@@ -152,9 +152,9 @@ class Refusal extends Error {
     return [-32601, -32004, 404, 405, 501].includes(this.code) || this.reasons.includes("UNSUPPORTED_OPERATION");
   }
 
-  /** Whether the agent does not know the method or the path, so that it has not taken up the message either. */
+  /** Whether the agent does not know the method, the path or the version, so that it has not taken up the message either. */
   get saysUnknown() {
-    return [-32601, 404].includes(this.code);
+    return [-32601, -32009, 404].includes(this.code) || this.reasons.includes("VERSION_NOT_SUPPORTED");
   }
 }
 
@@ -281,8 +281,8 @@ const skill = {
 const dialects = {
   "1.0-jsonrpc": { forms: v1, rpc: true, other: "skill-jsonrpc" },
   "1.0-rest": { forms: v1, rpc: false, other: "skill-rest" },
-  "skill-jsonrpc": { forms: skill, rpc: true },
-  "skill-rest": { forms: skill, rpc: false },
+  "skill-jsonrpc": { forms: skill, rpc: true, other: "1.0-jsonrpc" },
+  "skill-rest": { forms: skill, rpc: false, other: "1.0-rest" },
   "0.3-jsonrpc": { forms: v0, rpc: true },
   "0.3-rest": { forms: v0Rest, rpc: false },
 };
@@ -312,7 +312,8 @@ function requestOf(route, operation, argument) {
     : { id: argument, ...(forms.version && tenant && { tenant }) };
   const streams = operation === "stream" || operation === "subscribe";
   const headers = { Accept: streams ? "text/event-stream, application/json" : "application/json" };
-  if (forms.version) {
+  // The skill has the version in the body of JSON-RPC, so its agents need not let pages send the header.
+  if (forms.version && !(rpc && forms === skill)) {
     headers["A2A-Version"] = forms.version;
   }
   if (rpc) {
@@ -866,7 +867,7 @@ async function exchange(route, message, answer, signal) {
   await poll(route, answer, signal);
 }
 
-/** As `exchange`; where the agent knows neither method nor path, once more in the forms of the a2a-protocol skill. */
+/** As `exchange`; where the agent does not know its forms, once more in the other ones: those of 1.0, or of the a2a-protocol skill. */
 async function exchangeInEitherForm(route, message, answer, signal) {
   const { dialect } = route;
   const { other } = dialects[dialect];
@@ -1018,6 +1019,11 @@ part("text").addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
+if (data.skillFirst) {
+  data.interfaces.forEach((route) => {
+    route.dialect = dialects[route.dialect].other ?? route.dialect;
+  });
+}
 part("stream").checked = data.streams;
 part("interface").value = "0";
 choose();

@@ -102,8 +102,14 @@ pub(crate) async fn refusal_to_call(
 }
 
 impl ConsoleView {
-    /// The console for an agent, unless the caller may not call it for that reason.
-    pub(crate) fn new(agent: &Agent, refused: Option<String>, place: AgentLocation<'_>) -> Self {
+    /// The console for an agent, unless the caller may not call it for that reason. One with a card in snake_case is called in
+    /// the forms of the a2a-protocol skill first.
+    pub(crate) fn new(
+        agent: &Agent,
+        refused: Option<String>,
+        place: AgentLocation<'_>,
+        is_snake_case: bool,
+    ) -> Self {
         if let Some(reason) = refused {
             return Self::Closed {
                 reason,
@@ -130,6 +136,7 @@ impl ConsoleView {
             "names": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
             "interfaces": spoken.iter().map(Spoken::data).collect::<Vec<_>>(),
             "streams": card.capabilities.streaming,
+            "skillFirst": is_snake_case,
             "command": send_command(card, place),
         });
         Self::Open(OpenConsole {
