@@ -14,7 +14,10 @@ const OPAQUE: [&str; 2] = ["data", "metadata"];
 /// the header is for agents that follow the specification and refuse a call without it before they look at the method.
 pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
     let (method, params) = match operation {
-        Operation::Push(task, call) => push::call(call, task, route.dialect),
+        Operation::Push(task, call) => {
+            let (method, params) = push::call(call, task, route.dialect);
+            (method, v1::with_tenant(params, route.tenant()))
+        }
         _ => v1::call(operation, route.tenant()),
     };
     let mut params = document(operation, params);

@@ -57,7 +57,7 @@ pub(super) fn send_params(sent: &Message, tenant: Option<&str>) -> Value {
     with_tenant(json!({ "message": message }), tenant)
 }
 
-fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
+pub(super) fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
     if let Some(tenant) = tenant {
         params["tenant"] = Value::from(tenant);
     }

@@ -180,18 +180,8 @@ async fn add(
     }
     // Said before anything else is asked for: a file that cannot be used makes all that worthless.
     file.read()?;
-    let CalledAgent {
-        card,
-        choice,
-        is_assumed,
-    } = agent::card(&arguments.agent, client, console).await?;
-    if is_assumed {
-        return Err(Failure::new(
-            "nothing is kept for an address that is only assumed; name the agent's own with --url",
-        ));
-    }
-    let interface = chosen_interface(&card, &choice);
-    let interface = interface.map_err(|error| Failure::new(error.to_string()))?;
+    let called = agent::card(&arguments.agent, client, console).await?;
+    let interface = own_interface(&called)?;
     let mut consent = Consent {
         agent: arguments.agent.agent.clone(),
         origin: origin_of(&interface),
@@ -206,7 +196,7 @@ async fn add(
     arguments.sign_in.warn();
     let new = match given.is_given() {
         true => kept(given)?,
-        false => asked(arguments, &card, &mut consent).await?,
+        false => asked(arguments, &called.card, &mut consent).await?,
     };
     let mut locked = file.lock().await?;
     let agents = &mut locked.stored.agents;
@@ -226,6 +216,16 @@ async fn add(
         ))?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// The interface for which something can be kept: one that the card or the user names.
+fn own_interface(called: &CalledAgent) -> Result<Url, Failure> {
+    if called.is_assumed {
+        return Err(Failure::new(
+            "nothing is kept for an address that is only assumed; name the agent's own with --url",
+        ));
+    }
+    chosen_interface(&called.card, &called.choice).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// What was given on the command line, to be kept.

@@ -26,7 +26,7 @@ pub enum Dialect {
     SkillJsonRpc,
     /// 1.0 over HTTP+JSON as that skill describes it, at paths of its own.
     SkillRest,
-    /// 0.2 over JSON-RPC as PromptKit has it: parts, messages and events have no `kind`.
+    /// 0.2 over JSON-RPC as `PromptKit` has it: parts, messages and events have no `kind`.
     PromptKitJsonRpc,
 }
 
