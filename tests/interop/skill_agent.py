@@ -256,8 +256,7 @@ def rest(method, streams=False):
 
     async def answered(request):
         body = await request.body()
-        path = {'task_id' if name == 'task' else name: value for name, value in request.path_params.items()}
-        params = {**request.query_params, **(json.loads(body) if body else {}), **path}
+        params = {**request.query_params, **(json.loads(body) if body else {}), **request.path_params}
         try:
             if request.headers.get('a2a-version') != '1.0':
                 raise Refusal(-32009, 'VersionNotSupportedError')
@@ -271,7 +270,7 @@ def rest(method, streams=False):
     return answered
 
 
-PUSH = '/tasks/{task}/pushNotificationConfigs'
+PUSH = '/tasks/{task_id}/pushNotificationConfigs'
 PATHS = [
     Route('/messages', rest('a2a.sendMessage'), methods=['POST']),
     Route('/messages:stream', rest('a2a.sendStreamingMessage', True), methods=['POST']),
