@@ -105,6 +105,7 @@ def begun(message):
             raise Refusal(-32602, 'the task belongs to another context')
         if task['status']['state'] not in WAITING:
             raise Refusal(-32602, 'the task does not wait for a message')
+        task['status'] = {'state': 'working'}
         return task
     if message['parts'][0].get('text') not in TASKS_OF:
         return None
