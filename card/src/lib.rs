@@ -41,6 +41,7 @@
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
 
+mod assumed_address;
 mod auth_requirements;
 mod convert;
 mod diff;
@@ -71,6 +72,7 @@ mod text;
 mod wire;
 mod words;
 
+pub use assumed_address::assumed_address;
 pub use auth_requirements::{AuthRequirements, AuthScheme, auth_requirements, has_unreadable_auth};
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,

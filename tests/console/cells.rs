@@ -98,7 +98,8 @@ async fn every_version_and_binding_is_spoken_with_the_sdks() {
     fs::write(&file, "a shell").unwrap();
     let registry = Setup::new().approve_all().start().await;
     let origin = Origin::start();
-    let (py02, py03, py1, node03, node) = tokio::join!(
+    let (skill, py02, py03, py1, node03, node) = tokio::join!(
+        Sdk::Skill.agent_for_pages(),
         Sdk::Py02.agent_for_pages(),
         Sdk::Py03.agent_for_pages(),
         Sdk::Py1.agent_for_pages(),
@@ -108,6 +109,7 @@ async fn every_version_and_binding_is_spoken_with_the_sdks() {
     origin.answer(CARD, OriginReply::json(both(&py03)));
     let talker = Talker::of(&registry).await;
     for (sdk, agent) in [
+        (Sdk::Skill, &skill),
         (Sdk::Py02, &py02),
         (Sdk::Py03, &py03),
         (Sdk::Py1, &py1),

@@ -1,4 +1,4 @@
-//! Agents and clients built on third-party SDKs, from `tests/interop`, and an agent of our own for what none speaks any more.
+//! Agents and clients built on third-party SDKs, from `tests/interop`, and agents of our own for what no SDK speaks.
 
 use std::path::Path;
 
@@ -12,6 +12,10 @@ use super::program::Program;
 pub enum Sdk {
     /// None: an agent of our own that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
     Without,
+    /// None: an agent of our own after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in snake_case.
+    Skill,
+    /// None: an agent of our own after `PromptKit`, over JSON-RPC, card only at `agent.json` and without an address.
+    PromptKit,
     /// Python `a2a-sdk` 0.2.16: protocol 0.2 over JSON-RPC, card only at `agent.json`.
     Py02,
     /// Python `a2a-sdk` 0.3.26: protocol 0.3 over JSON-RPC, HTTP+JSON and gRPC, card at both paths.
@@ -34,6 +38,8 @@ impl Sdk {
     pub fn name(self) -> &'static str {
         match self {
             Self::Without => "v01",
+            Self::Skill => "skill",
+            Self::PromptKit => "promptkit",
             Self::Py02 => "py02",
             Self::Py03 => "py03",
             Self::Py1 => "py1",
@@ -47,6 +53,8 @@ impl Sdk {
     pub fn skill(self) -> &'static str {
         match self {
             Self::Without => "play-radio",
+            Self::Skill => "carry-letters",
+            Self::PromptKit => "whisper-lines",
             Self::Py02 => "write-haiku",
             Self::Py03 => "forecast-tides",
             Self::Py1 => "sort-seashells",
@@ -60,6 +68,8 @@ impl Sdk {
     pub fn agent_name(self) -> &'static str {
         match self {
             Self::Without => "Attic radio",
+            Self::Skill => "Snail mail",
+            Self::PromptKit => "Prompt prompter",
             Self::Py02 => "Haiku house",
             Self::Py03 => "Tide table",
             Self::Py1 => "Shell sorter",
@@ -72,7 +82,7 @@ impl Sdk {
     /// The file name under `/.well-known/` at which its agent serves the card and its client fetches it.
     pub fn well_known(self) -> &'static str {
         match self {
-            Self::Without | Self::Py02 => "agent.json",
+            Self::Without | Self::PromptKit | Self::Py02 => "agent.json",
             _ => "agent-card.json",
         }
     }
@@ -117,7 +127,7 @@ impl Sdk {
             .find(|line| line.strip_prefix("READY ").map(str::to_owned))
             .await;
         let grpc = match self {
-            Self::Without | Self::Py02 | Self::Fasta2a => None,
+            Self::Without | Self::Skill | Self::PromptKit | Self::Py02 | Self::Fasta2a => None,
             Self::Py03 | Self::Py1 | Self::Node03 | Self::Node => {
                 let address = program.find(|line| line.strip_prefix("GRPC ").map(str::to_owned));
                 Some(address.await)
@@ -154,8 +164,10 @@ impl Sdk {
     pub fn script(self, role: &str) -> Command {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
         let mut command = match self {
-            // It needs only what serves it.
-            Self::Without | Self::Py02 => python("A2A_REGISTRY_TEST_PY02"),
+            // Those of our own need only what serves them.
+            Self::Without | Self::Skill | Self::PromptKit | Self::Py02 => {
+                python("A2A_REGISTRY_TEST_PY02")
+            }
             Self::Py03 => python("A2A_REGISTRY_TEST_PY03"),
             Self::Py1 | Self::Fasta2a => python("A2A_REGISTRY_TEST_PY1"),
             Self::Node03 | Self::Node => {

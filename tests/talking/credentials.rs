@@ -99,6 +99,14 @@ pub fn set_card(origin: &Origin, interface: &str, scheme: &Value) {
     origin.answer(CARD, OriginReply::json(card.to_string()));
 }
 
+/// Replaces the card by one that requires nothing.
+fn set_open_card(origin: &Origin) {
+    let interface = origin.url("/rpc");
+    let card =
+        card(&json!([{"url": interface, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]));
+    origin.answer(CARD, OriginReply::json(card.to_string()));
+}
+
 fn bearer() -> Value {
     json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}})
 }
@@ -231,6 +239,64 @@ async fn a_secret_on_the_command_line_is_warned_of_once_and_a_missing_one_is_nam
         .run(&["send", "--direct", &url, "hi", "--basic", "ann"])
         .await;
     assert_ended(&asked, 2, "--password @FILE or in A2A_AGENT_PASSWORD");
+}
+
+#[tokio::test]
+async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
+    let user = User::new();
+    let file = format!("@{}", user.file("secret", SECRET));
+    let (open, with_key, with_basic) = (agent(&bearer()), agent(&key("header")), agent(&basic()));
+    set_open_card(&open);
+    let send = async |agent: &Origin, more: &[&str], variable: &str| {
+        let url = agent.url(CARD);
+        let words = [&["send", "--direct", &url, "hi"][..], more].concat();
+        let mut command = user.command(&words);
+        command.env(variable, "of-the-variable");
+        Program::run(command).await
+    };
+    let basic = ["--basic", "ann", "--password", &file];
+    for (agent, more, variable, line) in [
+        (
+            &open,
+            &[][..],
+            "A2A_AGENT_KEY",
+            "names no place for an API key",
+        ),
+        (
+            &with_key,
+            &["--api-key", &file],
+            "A2A_AGENT_TOKEN",
+            "asks for no token",
+        ),
+        (&with_basic, &basic, "A2A_AGENT_TOKEN", "asks for no token"),
+    ] {
+        let sent = send(agent, more, variable).await;
+        assert_eq!(sent.status.code(), Some(0), "{variable}: {sent:#?}");
+        let expected = format!("{variable} is ignored: the card {line}");
+        assert_eq!(sent.stderr, [expected], "{sent:#?}");
+        let request = format!("{:?}", messages(agent));
+        assert!(!request.contains("of-the-variable"), "{request}");
+    }
+    // A variable that applies is used, and what is given for this agent is never ignored.
+    let sent = send(&with_key, &[], "A2A_AGENT_KEY").await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
+    let last = messages(&with_key).pop().unwrap();
+    assert_eq!(last.header("x-key"), Some("of-the-variable"));
+    let typed = send(&open, &["--api-key", &file], "A2A_AGENT_UNUSED").await;
+    assert_ended(&typed, 2, "use --header");
+
+    // A variable keeps no credentials away that apply, nor do those of another agent at the same origin.
+    let url = with_basic.url(CARD);
+    let kept = ["credentials", "add", "--direct", &url, "--api-key", &file];
+    let kept = user.run(&[&kept[..], &basic].concat()).await;
+    assert_eq!(kept.status.code(), Some(0), "{kept:#?}");
+    let sent = send(&with_basic, &[], "A2A_AGENT_TOKEN").await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
+    let value = authorization(&with_basic).unwrap();
+    assert!(value.starts_with("Basic "), "{value}");
+    set_open_card(&with_basic);
+    let sent = user.send(&with_basic).await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
 }
 
 #[tokio::test]

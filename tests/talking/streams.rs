@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::card_of;
-use crate::support::origin::Origin;
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, registry, text};
 use crate::support::sdk::{Agent, Sdk};
 
@@ -45,9 +45,10 @@ impl Streamer {
                 Some((format!("http://{address}"), "GRPC"))
             }
         };
-        let origin = only
-            .as_ref()
-            .map(|(url, binding)| card_of(url, binding, version));
+        let origin = only.as_ref().map(|(url, binding)| match sdk {
+            Sdk::Skill => snake_card_of(url),
+            _ => card_of(url, binding, version),
+        });
         let card = match &origin {
             Some(origin) => origin.url(super::CARD),
             None => agent.card_url(sdk),
@@ -73,17 +74,19 @@ impl Streamer {
         Some((url, binding))
     }
 
-    /// Whether `task list` works: 1.0 has it over every binding.
+    /// Whether `task list` works: 1.0 has it over every binding, and so has `PromptKit`.
     pub fn lists_tasks(&self) -> bool {
-        matches!(self.sdk, Sdk::Py1 | Sdk::Node)
+        matches!(self.sdk, Sdk::Skill | Sdk::PromptKit | Sdk::Py1 | Sdk::Node)
     }
 }
 
-/// Each dialect of each SDK's agent, and of the one for 0.1; one process serves all dialects of an SDK.
+/// Each dialect of each SDK's agent, and of those of our own; one process serves all dialects of an agent.
 pub async fn streamers() -> Vec<Streamer> {
     let three = &[Binding::JsonRpc, Binding::HttpJson, Binding::Grpc][..];
     let served = [
         (Sdk::Without, &three[..1]),
+        (Sdk::Skill, &three[..2]),
+        (Sdk::PromptKit, &three[..1]),
         (Sdk::Py02, &three[..1]),
         (Sdk::Py03, three),
         (Sdk::Py1, three),
@@ -99,6 +102,25 @@ pub async fn streamers() -> Vec<Streamer> {
     join_all(started).await.into_iter().flatten().collect()
 }
 
+/// A host with a card as the a2a-protocol skill has it, with an interface for HTTP+JSON and no other.
+fn snake_card_of(url: &str) -> Origin {
+    let origin = Origin::start();
+    let card = json!({
+        "name": "Snail mail",
+        "description": "Carries every word on its belly.",
+        "supported_interfaces": [
+            {"url": url, "protocol_binding": "http+json", "protocol_version": "1.0", "tenant": "garden"},
+        ],
+        "version": "1.0.0",
+        "capabilities": {"streaming": true, "push_notifications": true},
+        "default_input_modes": ["text/plain"],
+        "default_output_modes": ["text/plain"],
+        "skills": [{"id": "s", "name": "S", "description": "S.", "tags": ["s"]}],
+    });
+    origin.answer(super::CARD, OriginReply::json(card.to_string()));
+    origin
+}
+
 #[tokio::test]
 async fn answers_of_every_sdk_are_printed_as_they_stream() {
     join_all(streamers().await.iter().map(|streamer| async move {
@@ -111,11 +133,12 @@ async fn answers_of_every_sdk_are_printed_as_they_stream() {
             ["one, two, three"],
             "{name}: {finished:#?}"
         );
-        assert_eq!(
-            finished.stderr,
-            ["working: counting"],
-            "{name}: {finished:#?}"
-        );
+        let mut said = finished.stderr.clone();
+        if streamer.sdk == Sdk::PromptKit {
+            let assumed = said.remove(0);
+            assert!(assumed.contains("/a2a is assumed; --url"), "{assumed}");
+        }
+        assert_eq!(said, ["working: counting"], "{name}: {finished:#?}");
 
         let sent = registry([
             "send",

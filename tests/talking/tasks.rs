@@ -99,7 +99,7 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
         assert_eq!(sent.status.code(), Some(1), "{name}: {sent:#?}");
 
         let missing = run(&["task", "get", "--direct", card, "no-such-task"]).await;
-        assert_ended(&missing, 2, "");
+        assert_failed(streamer, missing);
     }))
     .await;
 }
@@ -114,7 +114,7 @@ async fn an_extended_card_is_shown() {
             Sdk::Py03 if streamer.binding == Binding::Grpc => {
                 assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
             }
-            Sdk::Py03 | Sdk::Py1 | Sdk::Node => {
+            Sdk::Skill | Sdk::Py03 | Sdk::Py1 | Sdk::Node => {
                 assert_eq!(shown.status.code(), Some(0), "{name}: {shown:#?}");
                 let card: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
                 let extended = match streamer.sdk {
@@ -126,10 +126,18 @@ async fn an_extended_card_is_shown() {
             }
             // They have none, and say so over gRPC by the public one.
             _ if shown.status.success() => assert_eq!(streamer.binding, Binding::Grpc, "{name}"),
-            _ => assert_ended(&shown, 2, ""),
+            _ => assert_failed(streamer, shown),
         }
     }))
     .await;
+}
+
+/// Asserts that a command failed in one line, after the warning about an assumed address.
+fn assert_failed(streamer: &Streamer, mut finished: Finished) {
+    if streamer.sdk == Sdk::PromptKit {
+        finished.stderr.remove(0);
+    }
+    assert_ended(&finished, 2, "");
 }
 
 /// Sets, shows, lists and removes where an agent reports a task.
@@ -148,8 +156,8 @@ async fn reported(streamer: &Streamer, id: &str) {
         &["--id", "mine", "--url", hook, "--push-token", "s3cret"],
     )
     .await;
-    if streamer.sdk == Sdk::Fasta2a {
-        // It reports to nobody, as its card says.
+    if matches!(streamer.sdk, Sdk::Fasta2a | Sdk::PromptKit) {
+        // They report to nobody, as their cards say.
         assert_eq!(set.status.code(), Some(2), "{name}: {set:#?}");
         return;
     }
@@ -178,11 +186,14 @@ async fn reported(streamer: &Streamer, id: &str) {
 }
 
 fn task_id(event: &Value) -> Option<String> {
-    // Events of 0.1 have no kind, and name their task by its own id.
+    // Events of 0.1 have no kind, and name their task by its own id; those of PromptKit have none either.
     let id = match event["kind"].as_str() {
         Some("task") => event.get("id"),
         Some(_) => None,
-        None => event.pointer("/task/id").or_else(|| event.get("id")),
+        None => event
+            .pointer("/task/id")
+            .or_else(|| event.get("id"))
+            .or_else(|| event.get("taskId")),
     };
     id?.as_str().map(str::to_owned)
 }

@@ -151,6 +151,11 @@ class Refusal extends Error {
   get saysNoStream() {
     return [-32601, -32004, 404, 405, 501].includes(this.code) || this.reasons.includes("UNSUPPORTED_OPERATION");
   }
+
+  /** Whether the agent does not know the method, the path or the version, so that it has not taken up the message either. */
+  get saysUnknown() {
+    return [-32601, -32009, 404].includes(this.code) || this.reasons.includes("VERSION_NOT_SUPPORTED");
+  }
 }
 
 const isLoopback = (host) => host === "localhost" || host.endsWith(".localhost") || /^127(\.\d+){3}$/.test(host);
@@ -244,9 +249,40 @@ const v0Rest = {
     configuration: { acceptedOutputModes: ["text/plain", "application/json"], blocking: true },
   }),
 };
+
+/** A value with the names of its members as `rename` has them; values of the sender stay, and so does what is nested deeper than an answer is. */
+function renamed(value, rename, depth = 10) {
+  if (typeof value !== "object" || value === null || depth === 0) {
+    return value;
+  }
+  if (Array.isArray(value)) {
+    return value.map((one) => renamed(one, rename, depth - 1));
+  }
+  const entries = Object.entries(value).map(([name, inner]) => {
+    const isOpaque = name === "data" || name === "metadata";
+    return [rename(name), isOpaque ? inner : renamed(inner, rename, depth - 1)];
+  });
+  return Object.fromEntries(entries);
+}
+
+const inSnakeCase = (value) => renamed(value, (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+const inCamelCase = (value) => renamed(value, (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()));
+
+/** The forms of 1.0 as the a2a-protocol skill describes them: members in snake_case, and other methods and paths. */
+const skill = {
+  version: "1.0",
+  methods: Object.fromEntries(
+    Object.entries(v1.methods).map(([name, method]) => [name, `a2a.${method[0].toLowerCase()}${method.slice(1)}`]),
+  ),
+  below: [],
+  part: v1.part,
+  params: (message, parts, tenant) => inSnakeCase({ ...v1.params(message, parts, tenant), message: { ...message, role: "user", parts } }),
+};
 const dialects = {
-  "1.0-jsonrpc": { forms: v1, rpc: true },
-  "1.0-rest": { forms: v1, rpc: false },
+  "1.0-jsonrpc": { forms: v1, rpc: true, other: "skill-jsonrpc" },
+  "1.0-rest": { forms: v1, rpc: false, other: "skill-rest" },
+  "skill-jsonrpc": { forms: skill, rpc: true, other: "1.0-jsonrpc" },
+  "skill-rest": { forms: skill, rpc: false, other: "1.0-rest" },
   "0.3-jsonrpc": { forms: v0, rpc: true },
   "0.3-rest": { forms: v0Rest, rpc: false },
 };
@@ -254,7 +290,8 @@ const dialects = {
 /** The address of an operation over HTTP+JSON; its query is that of the interface. */
 function addressBelow(route, segments) {
   const url = new URL(route.url);
-  const tenant = route.tenant ? [route.tenant] : [];
+  const tenants = dialects[route.dialect].forms === skill ? ["tenants"] : [];
+  const tenant = route.tenant ? [...tenants, route.tenant] : [];
   const escaped = [...tenant, ...segments].map((segment) => {
     if (segment === "." || segment === "..") {
       throw new Failure("address", "An identifier of the agent would lead to another path.");
@@ -272,21 +309,24 @@ function requestOf(route, operation, argument) {
   const tenant = rpc ? route.tenant : null;
   const params = isMessage
     ? forms.params(argument.message, argument.parts.map(forms.part), tenant)
-    : { id: argument, ...(forms === v1 && tenant && { tenant }) };
+    : { id: argument, ...(forms.version && tenant && { tenant }) };
   const streams = operation === "stream" || operation === "subscribe";
   const headers = { Accept: streams ? "text/event-stream, application/json" : "application/json" };
-  if (forms.version) {
+  // The skill has the version in the body of JSON-RPC, so its agents need not let pages send the header.
+  if (forms.version && !(rpc && forms === skill)) {
     headers["A2A-Version"] = forms.version;
   }
   if (rpc) {
     headers["Content-Type"] = "application/json";
-    const body = { jsonrpc: "2.0", id: 1, method: forms.methods[operation], params };
+    const all = forms === skill ? { ...params, "a2a-version": forms.version } : params;
+    const body = { jsonrpc: "2.0", id: 1, method: forms.methods[operation], params: all };
     return { method: "POST", url: new URL(route.url), headers, body };
   }
   const action = { get: "", cancel: ":cancel", subscribe: ":subscribe" }[operation];
-  const segments = isMessage ? [`message:${operation}`] : ["tasks", argument + action];
+  const names = forms === skill ? { send: "messages", stream: "messages:stream" } : { send: "message:send", stream: "message:stream" };
+  const segments = isMessage ? [names[operation]] : ["tasks", argument + action];
   const url = addressBelow(route, [...forms.below, ...segments]);
-  if (operation === "get" || operation === "subscribe") {
+  if (operation === "get" || (operation === "subscribe" && forms !== skill)) {
     return { method: "GET", url, headers };
   }
   headers["Content-Type"] = "application/json";
@@ -427,7 +467,7 @@ function parsed(text) {
 
 /** The result in a document of the agent: as it is over HTTP+JSON, in an envelope over JSON-RPC. */
 function resultIn(route, document) {
-  const { rpc } = dialects[route.dialect];
+  const { forms, rpc } = dialects[route.dialect];
   if (isObject(document) && isObject(document.error)) {
     const { code, message, data: details, details: restDetails } = document.error;
     const number = typeof code === "number" ? code : 0;
@@ -441,7 +481,7 @@ function resultIn(route, document) {
   if (!isObject(result)) {
     throw new Failure("answer", `The agent sent something that is no answer: ${shown(JSON.stringify(document), 200)}`);
   }
-  return result;
+  return forms === skill ? inCamelCase(result) : result;
 }
 
 /** The document of a response that is no stream. */
@@ -796,8 +836,9 @@ async function streamed(route, message, answer, signal) {
     await follow(route, "stream", message, answer, signal);
   } catch (error) {
     if (error instanceof Refusal && error.saysNoStream && answer.state === null && answer.lines === 0) {
+      const whole = await documentOf(route, await send(route, "send", message, signal));
       answer.note("The agent does not stream, so its whole answer is waited for.");
-      answer.take(await documentOf(route, await send(route, "send", message, signal)));
+      answer.take(whole);
       return;
     }
     // A stream that breaks is a TypeError. Once its task is known, the answer goes on from there.
@@ -824,6 +865,29 @@ async function exchange(route, message, answer, signal) {
     answer.take(await documentOf(route, await send(route, "send", message, signal)));
   }
   await poll(route, answer, signal);
+}
+
+/** As `exchange`; where the agent does not know its forms, once more in the other ones: those of 1.0, or of the a2a-protocol skill. */
+async function exchangeInEitherForm(route, message, answer, signal) {
+  const { dialect } = route;
+  const { other } = dialects[dialect];
+  try {
+    await exchange(route, message, answer, signal);
+  } catch (error) {
+    const isUntouched = answer.taskId === null && answer.state === null && answer.lines === 0;
+    if (!(error instanceof Refusal && error.saysUnknown && other && isUntouched)) {
+      throw error;
+    }
+    // The next messages begin with what the agent knows.
+    route.dialect = other;
+    try {
+      await exchange(route, message, answer, signal);
+    } catch (second) {
+      const isKnown = !(second instanceof Refusal && second.saysUnknown);
+      route.dialect = isKnown ? other : dialect;
+      throw isKnown ? second : error;
+    }
+  }
 }
 
 const chosen = () => data.interfaces[Number(part("interface").value)];
@@ -870,7 +934,7 @@ async function submit(event) {
     underWay.answer = new Answer();
     part("text").value = "";
     part("files").value = "";
-    await exchange(route, { message, parts }, underWay.answer, abort.signal);
+    await exchangeInEitherForm(route, { message, parts }, underWay.answer, abort.signal);
   } catch (error) {
     if (underWay.answer?.lines === 0 && underWay.answer.state === null) {
       underWay.answer.turn.remove();
@@ -955,6 +1019,11 @@ part("text").addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
+if (data.skillFirst) {
+  data.interfaces.forEach((route) => {
+    route.dialect = dialects[route.dialect].other ?? route.dialect;
+  });
+}
 part("stream").checked = data.streams;
 part("interface").value = "0";
 choose();

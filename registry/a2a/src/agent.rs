@@ -20,8 +20,8 @@ use super::operation::Operation;
 use super::push::{self, PushCall};
 use super::stream::{EventStream, Pace};
 use super::{
-    InterfaceFilter, Message, POLL_LIMIT, PushConfig, SendOptions, TalkError, TaskPage, TaskQuery,
-    tasks,
+    Dialect, InterfaceFilter, Message, POLL_LIMIT, PushConfig, SendOptions, TalkError, TaskPage,
+    TaskQuery, tasks,
 };
 
 /// Longest timeout of a call.
@@ -220,17 +220,22 @@ impl Agent {
         .await
     }
 
-    /// Makes a call at the first interface, or at the next one if the agent certainly did not accept it. Credentials
-    /// are for one origin: with credentials, interfaces elsewhere are not tried.
+    /// Makes a call at the first interface; if the agent certainly did not accept it, in the other forms of that interface and
+    /// at the next one. Credentials are for one origin: with credentials, interfaces elsewhere are not tried.
     async fn on_first<T>(
         &self,
         call: impl AsyncFn(Connection) -> Result<T, TalkError>,
     ) -> Result<T, TalkError> {
         let origin = self.routes.first().map(|route| route.url.origin());
         let mut first_failure = None;
+        let mut unreachable = None;
         let deadline = Instant::now() + self.timeout;
         for route in &self.routes {
             if self.credentials.any && Some(route.url.origin()) != origin {
+                continue;
+            }
+            // Another form changes nothing about that.
+            if unreachable == Some(&route.url) {
                 continue;
             }
             let client = self.client(route)?;
@@ -240,12 +245,16 @@ impl Agent {
             }
             let is_bare = route.dialect.is_grpc() && !route.interface.url.contains("://");
             let undated = route.interface.protocol_version.is_none();
-            let route = route.clone();
-            match call(Connection { exchange, route }).await {
-                Err(TalkError::Unreachable { url, reason })
-                    if is_bare && url.starts_with("https:") =>
-                {
-                    let reason = format!("{reason}; --plaintext calls it without TLS");
+            let connection = Connection {
+                exchange,
+                route: route.clone(),
+            };
+            match call(connection).await {
+                Err(TalkError::Unreachable { url, mut reason }) => {
+                    unreachable = Some(&route.url);
+                    if is_bare && url.starts_with("https:") {
+                        reason.push_str("; --plaintext calls it without TLS");
+                    }
                     first_failure.get_or_insert(TalkError::Unreachable { url, reason });
                 }
                 Err(error) if error.not_taken_up() || (undated && error.says_invalid_request()) => {
@@ -280,7 +289,14 @@ pub fn chosen_interface(card: &AgentCard, choice: &InterfaceFilter) -> Result<Ur
 }
 
 fn chosen_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route>, TalkError> {
-    let usable = choice::routes(card)?;
+    let mut usable = choice::routes(&choice.readdressed(card))?;
+    // Agents whose cards name no address are written after PromptKit.
+    if card.interfaces.is_empty() {
+        let mut old = usable.iter_mut();
+        if let Some(old) = old.find(|route| route.dialect == Dialect::V0JsonRpc) {
+            old.dialect = Dialect::PromptKitJsonRpc;
+        }
+    }
     let offered = usable.iter().map(|route| {
         let version = route.interface.protocol_version.as_deref();
         let version = version.unwrap_or("without a version");
@@ -292,7 +308,7 @@ fn chosen_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route
         let wanted = shorten(&choice.wanted());
         return Err(TalkError::NotChosen { wanted, offered });
     }
-    Ok(routes)
+    Ok(choice::with_skill_forms(routes, choice.skill_first))
 }
 
 /// The header that names protocol extensions.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::TalkError;
 use super::choice::{Dialect, Route};
 use super::error::shorten;
+use super::skill::snake_case;
 
 /// Most artifacts that are summarised; the rest is in [`AgentAnswer::raw`].
 const ARTIFACT_LIMIT: usize = 100;
@@ -206,33 +207,58 @@ pub(super) fn read_parts(holder: &Value) -> ArtifactSummary {
 }
 
 pub(super) fn media_type(part: &Value) -> Option<&str> {
-    ["/mediaType", "/file/mimeType", "/file/mediaType"]
-        .iter()
-        .find_map(|pointer| part.pointer(pointer)?.as_str())
-        .filter(|text| !text.is_empty())
+    const PLACES: [&str; 6] = [
+        "/mediaType",
+        "/file/mimeType",
+        "/file/mediaType",
+        "/media_type",
+        "/file/mime_type",
+        "/file/media_type",
+    ];
+    first_of(part, &PLACES)
 }
+
+/// Where parts have the bytes of a file.
+pub(super) const BYTES: [&str; 5] = [
+    "/raw",
+    "/bytes",
+    "/file/bytes",
+    "/file/fileWithBytes",
+    "/file/raw",
+];
+
+/// Where parts have the address of a file.
+pub(super) const ADDRESS: [&str; 5] = [
+    "/url",
+    "/uri",
+    "/file/uri",
+    "/file/fileWithUri",
+    "/file/url",
+];
+
+/// Where parts have the name of a file.
+pub(super) const FILE_NAME: [&str; 3] = ["/filename", "/file/name", "/file/filename"];
 
 /// The first text that is not empty, of these members of a part.
 pub(super) fn first_of<'a>(part: &'a Value, pointers: &[&str]) -> Option<&'a str> {
     pointers
         .iter()
-        .find_map(|pointer| part.pointer(pointer)?.as_str())
-        .filter(|text| !text.is_empty())
+        .filter_map(|pointer| part.pointer(pointer)?.as_str())
+        .find(|text| !text.is_empty())
 }
 
 /// Describes a part without text: a file inside the answer, a file elsewhere, or data.
 fn describe(part: &Value, media_type: Option<&str>) -> String {
-    let first = |pointers| first_of(part, pointers);
     let kind = media_type
         .map(|media_type| format!(" ({media_type})"))
         .unwrap_or_default();
-    let name = first(&["/filename", "/file/name"])
+    let name = first_of(part, &FILE_NAME)
         .map(|name| format!(" {name}"))
         .unwrap_or_default();
-    if let Some(url) = first(&["/url", "/file/uri", "/file/fileWithUri"]) {
+    if let Some(url) = first_of(part, &ADDRESS) {
         return format!("file{name}{kind} at {url}");
     }
-    if let Some(bytes) = first(&["/raw", "/file/bytes", "/file/fileWithBytes"]) {
+    if let Some(bytes) = first_of(part, &BYTES) {
         // Base64 holds three bytes in four characters.
         let size = bytes.trim_end_matches('=').len() * 3 / 4;
         return format!("file{name}{kind}, {size} bytes");
@@ -243,9 +269,16 @@ fn describe(part: &Value, media_type: Option<&str>) -> String {
     }
 }
 
+/// A member by its name, or by that name in snake_case, as agents after the a2a-protocol skill have it.
+pub(super) fn field<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
+    let members = holder.as_object()?;
+    let in_snake_case = || members.get(&snake_case(name));
+    members.get(name).or_else(in_snake_case)
+}
+
+/// The text of a member, as [`field`] finds it; `None` if it is empty.
 pub(super) fn member(holder: &Value, name: &str) -> Option<String> {
-    holder
-        .get(name)
+    field(holder, name)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
         .map(str::to_owned)

@@ -6,10 +6,10 @@ use serde_json::Value;
 use tonic::Streaming;
 
 use super::TalkError;
-use super::choice::Route;
+use super::choice::{Dialect, Route};
 use super::exchange::{Exchange, Incoming};
 use super::grpc;
-use super::operation::{Operation, result};
+use super::operation::{HttpCall, Operation, result};
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
@@ -36,12 +36,24 @@ pub(super) enum Opened {
 }
 
 impl Connection {
+    /// The request of an operation. The a2a-protocol skill has the extensions among the parameters.
+    fn request(&self, operation: Operation<'_>) -> HttpCall {
+        let mut call = operation.at(&self.route);
+        if self.route.dialect == Dialect::SkillJsonRpc
+            && let Some(extensions) = self.exchange.extensions()
+            && let Some(body) = &mut call.body
+        {
+            body["params"]["a2a-extensions"] = extensions.into();
+        }
+        call
+    }
+
     /// The result of an operation.
     pub async fn call(&self, operation: Operation<'_>) -> Result<Value, TalkError> {
         if self.route.dialect.is_grpc() {
             return grpc::call(&self.exchange, &self.route, operation).await;
         }
-        let reply = self.exchange.request(&operation.at(&self.route)).await?;
+        let reply = self.exchange.request(&self.request(operation)).await?;
         match result(&self.route, &reply) {
             // There it is an empty body, or a result of null.
             Err(TalkError::NotJson { .. } | TalkError::NotAnAnswer { .. })
@@ -59,7 +71,7 @@ impl Connection {
             let messages = grpc::open(&self.exchange, &self.route, operation).await?;
             return Ok(Opened::Events(Unread::Messages(Box::new(messages))));
         }
-        match self.exchange.open(&operation.at(&self.route)).await? {
+        match self.exchange.open(&self.request(operation)).await? {
             Incoming::Events(response) => Ok(Opened::Events(Unread::Response(response))),
             Incoming::Reply(reply) => result(&self.route, &reply).map(Opened::Whole),
         }

@@ -7,7 +7,7 @@ use super::choice::NoRoute;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TalkError {
     /// The card lists no address at all.
-    #[error("the card lists no interface, so there is no address to send to")]
+    #[error("the card lists no interface, so there is no address to send to; name one with --url")]
     NoInterface,
     /// The card lists interfaces, but this client can use none of them.
     #[error(

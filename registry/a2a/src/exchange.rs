@@ -86,6 +86,11 @@ impl Exchange {
             .or_insert_with(|| extensions.clone());
     }
 
+    /// The protocol extensions of 1.0 that every request activates.
+    pub fn extensions(&self) -> Option<&str> {
+        self.headers.get("a2a-extensions")?.to_str().ok()
+    }
+
     /// Deadline of the whole call.
     pub fn deadline(&self) -> Instant {
         self.deadline

@@ -3,7 +3,7 @@
 use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use serde_json::Value;
 
-use super::answer::{AgentAnswer, first_of, media_type};
+use super::answer::{ADDRESS, AgentAnswer, BYTES, FILE_NAME, first_of, media_type};
 use super::choice::Dialect;
 
 /// Most files and data of an answer that are read.
@@ -59,8 +59,8 @@ impl AgentAnswer {
 
 /// A part that is a file or a value.
 fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
-    let bytes = first_of(part, &["/raw", "/file/bytes", "/file/fileWithBytes"]);
-    let address = first_of(part, &["/url", "/file/uri", "/file/fileWithUri"]);
+    let bytes = first_of(part, &BYTES);
+    let address = first_of(part, &ADDRESS);
     let content = match (bytes, address) {
         (Some(text), _) => decode(text).map_or(FileContent::Unreadable, FileContent::Bytes),
         (None, Some(address)) => FileContent::Address(address.to_owned()),
@@ -75,7 +75,7 @@ fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
         }
     };
     Some(AgentFile {
-        name: first_of(part, &["/filename", "/file/name"]).map(str::to_owned),
+        name: first_of(part, &FILE_NAME).map(str::to_owned),
         media_type: media_type(part).map(str::to_owned),
         content,
     })

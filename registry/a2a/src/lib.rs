@@ -1,6 +1,7 @@
 //! The A2A client behind `a2a-registry send`: sends messages and returns the agent's answers, whole or event by event.
 //!
-//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, and 0.1 and 0.2 over JSON-RPC. It depends on the card model and on
+//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, and 0.1 and 0.2 over JSON-RPC; and agents that are written after
+//! the a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. It depends on the card model and on
 //! nothing else of the registry, so it can be used alone. [`oauth`] signs in to agents that want access tokens. All returned
 //! text is the agent's own and unchanged: the
 //! caller makes it safe before it reaches a terminal or a page.
@@ -21,6 +22,7 @@ mod operation;
 mod push;
 mod reply;
 mod rest;
+mod skill;
 mod stream;
 mod tasks;
 mod tokens;

@@ -7,7 +7,7 @@ use url::Url;
 use super::choice::{Dialect, Route};
 use super::push::PushCall;
 use super::reply::HttpReply;
-use super::{Message, TalkError, TaskQuery, jsonrpc, rest, v0, v0_1, v1};
+use super::{Message, TalkError, TaskQuery, jsonrpc, rest, skill, v0, v0_1, v1};
 
 /// An operation with its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +56,18 @@ impl Operation<'_> {
                 body: None,
             },
             // Calls over gRPC are made elsewhere, from the same forms.
-            Dialect::V1Rest | Dialect::V0Rest | Dialect::V1Grpc | Dialect::V0Grpc => {
-                rest::call(self, route)
-            }
+            Dialect::V1Rest
+            | Dialect::V0Rest
+            | Dialect::SkillRest
+            | Dialect::V1Grpc
+            | Dialect::V0Grpc => rest::call(self, route),
+            Dialect::SkillJsonRpc => skill::call(self, route),
             Dialect::V1JsonRpc => {
                 let (method, params) = v1::call(self, route.tenant());
                 jsonrpc::call(route, Some(v1::VERSION), method, params)
             }
-            Dialect::V0JsonRpc => {
-                let (method, params) = v0::call(self);
+            Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc => {
+                let (method, params) = v0::call(self, route.dialect);
                 jsonrpc::call(route, None, method, params)
             }
             Dialect::V01JsonRpc => {

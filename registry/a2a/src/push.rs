@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::TalkError;
-use super::answer::{member, no_answer};
+use super::answer::{field, member, no_answer};
 use super::choice::Dialect;
 
 /// Most configurations of a task that are read.
@@ -48,8 +48,9 @@ pub(super) fn call(call: PushCall<'_>, task: &str, dialect: Dialect) -> (&'stati
     match dialect {
         Dialect::V01JsonRpc => v0_1(call, task),
         Dialect::V0Grpc | Dialect::V0Rest => v0_grpc(call, task),
-        Dialect::V0JsonRpc => v0(call, task),
+        Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc => v0(call, task),
         Dialect::V1JsonRpc | Dialect::V1Rest | Dialect::V1Grpc => v1(call, task),
+        Dialect::SkillJsonRpc | Dialect::SkillRest => skill(call, task),
     }
 }
 
@@ -64,6 +65,18 @@ fn v1(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
         PushCall::Get(id) => ("GetTaskPushNotificationConfig", one(id)),
         PushCall::List => ("ListTaskPushNotificationConfigs", json!({ "taskId": task })),
         PushCall::Delete(id) => ("DeleteTaskPushNotificationConfig", one(id)),
+    }
+}
+
+/// The a2a-protocol skill has a configuration in a member of its own.
+fn skill(call: PushCall<'_>, task: &str) -> (&'static str, Value) {
+    let (method, params) = v1(call, task);
+    match call {
+        PushCall::Set(config) => (
+            method,
+            json!({"taskId": task, "pushNotificationConfig": config.document()}),
+        ),
+        _ => (method, params),
     }
 }
 
@@ -145,7 +158,7 @@ pub(super) fn rest(
 
 /// Reads a configuration in the form of any version: bare, or beside the name of its task.
 pub(super) fn read(raw: &Value) -> Result<PushConfig, TalkError> {
-    let inner = raw.get("pushNotificationConfig").unwrap_or(raw);
+    let inner = field(raw, "pushNotificationConfig").unwrap_or(raw);
     let last = |name: String| name.rsplit('/').next().map(str::to_owned);
     Ok(PushConfig {
         id: member(inner, "id").or_else(|| member(raw, "name").and_then(last)),
@@ -183,6 +196,7 @@ mod tests {
         for raw in [
             json!({"taskId": "t", "id": "c", "url": "https://h/"}),
             json!({"taskId": "t", "pushNotificationConfig": {"id": "c", "url": "https://h/", "token": ""}}),
+            json!({"task_id": "t", "push_notification_config": {"id": "c", "url": "https://h/"}}),
             json!({"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {"url": "https://h/"}}),
         ] {
             assert_eq!(read(&raw).unwrap(), expected, "{raw}");

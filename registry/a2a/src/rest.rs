@@ -9,45 +9,57 @@ use super::error::hint_for;
 use super::jsonrpc::{reason, said};
 use super::operation::{HttpCall, Operation};
 use super::reply::HttpReply;
-use super::{push, v0, v1};
+use super::{push, skill, v0, v1};
 
 /// The request of an operation, below the interface's address and its tenant.
 ///
 /// The body is sent as `application/json`, as 1.0.0 requires. 1.0.1 prefers `application/a2a+json`, which servers of
 /// the earlier release may not know, while every server accepts the former. A task is subscribed to with GET: the
 /// protocol's HTTP rules have that, and the SDKs serve it beside the POST of the specification's table. 0.3 has the same
-/// operations below `/v1`.
+/// operations below `/v1`, and the a2a-protocol skill has some at other paths.
 pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
     let is_v1 = route.dialect.is_v1();
+    let is_skill = route.dialect.is_skill();
     let body = |message| match is_v1 {
         true => v1::send_params(message, None),
         false => v0::rest_body(message),
     };
+    let named = |standard: &str, of_skill: &str| {
+        let name = if is_skill { of_skill } else { standard };
+        vec![name.to_owned()]
+    };
     let (method, segments, body) = match operation {
         Operation::Send(message) => {
-            let operation = vec!["message:send".to_owned()];
+            let operation = named("message:send", "messages");
             (Method::POST, operation, Some(body(message)))
         }
         Operation::Stream(message) => {
-            let operation = vec!["message:stream".to_owned()];
+            let operation = named("message:stream", "messages:stream");
             (Method::POST, operation, Some(body(message)))
         }
         Operation::Get(id) => (Method::GET, task(id, ""), None),
         Operation::Cancel(id) => (Method::POST, task(id, ":cancel"), Some(json!({}))),
+        Operation::Subscribe(id) if is_skill => {
+            (Method::POST, task(id, ":subscribe"), Some(json!({})))
+        }
         Operation::Subscribe(id) => (Method::GET, task(id, ":subscribe"), None),
         Operation::List(_) => (Method::GET, vec!["tasks".to_owned()], None),
         Operation::Push(task, call) => push::rest(call, task, route.dialect),
         Operation::ExtendedCard => {
-            let name = if is_v1 { "extendedAgentCard" } else { "card" };
-            (Method::GET, vec![name.to_owned()], None)
+            let standard = if is_v1 { "extendedAgentCard" } else { "card" };
+            (Method::GET, named(standard, "agent-card"), None)
         }
     };
+    let body = body.map(|body| match is_skill {
+        true => skill::document(operation, body),
+        false => body,
+    });
     let below = (!is_v1).then_some("v1").into_iter();
     let segments = below.chain(segments.iter().map(String::as_str));
     let segments: Vec<&str> = segments.collect();
     let mut url = route.below(&segments);
     if let Operation::List(query) = operation {
-        for (name, value) in query.members() {
+        for (name, value) in query.members(route.dialect) {
             let value = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);

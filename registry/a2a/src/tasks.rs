@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::TalkError;
 use super::answer::{AgentAnswer, member, no_answer, read_task};
-use super::choice::Route;
+use super::choice::{Dialect, Route};
 
 /// Most tasks of a page that are read.
 pub const TASK_PAGE_LIMIT: usize = 100;
@@ -34,11 +34,18 @@ pub struct TaskPage {
 }
 
 impl TaskQuery {
-    /// The members of the request that are set.
-    pub(super) fn members(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    /// The members of the request that are set, with the state as the dialect spells it.
+    pub(super) fn members(&self, dialect: Dialect) -> impl Iterator<Item = (&'static str, Value)> {
         let state = self.state.as_deref().map(|state| {
-            let state = state.to_ascii_uppercase().replace('-', "_");
-            Value::from(format!("TASK_STATE_{state}"))
+            Value::from(match dialect {
+                Dialect::PromptKitJsonRpc => state.replace('-', "_"),
+                Dialect::V0JsonRpc | Dialect::V01JsonRpc => state.to_owned(),
+                dialect if dialect.is_skill() => state.to_owned(),
+                _ => format!(
+                    "TASK_STATE_{}",
+                    state.to_ascii_uppercase().replace('-', "_")
+                ),
+            })
         });
         let text = |text: &Option<String>| text.as_deref().map(Value::from);
         [
@@ -85,7 +92,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Dialect;
 
     #[test]
     fn pages_are_read_as_agents_write_them() {

@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::operation::Operation;
-use super::{Dialect, Message, Part, push};
+use super::{Dialect, Message, Part, push, v1};
 
 /// Method that sends a message.
 pub const SEND: &str = "message/send";
@@ -24,24 +24,34 @@ pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 /// goes beyond the specification.
 const LIST: &str = "tasks/list";
 
+/// The name that PromptKit has for [`SUBSCRIBE`].
+const PROMPT_KIT_SUBSCRIBE: &str = "tasks/subscribe";
+
 /// The JSON-RPC method of an operation, and its parameters.
-pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
+pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str, Value) {
+    let is_prompt_kit = dialect == Dialect::PromptKitJsonRpc;
     match operation {
-        Operation::Send(message) => (SEND, send_params(message)),
-        Operation::Stream(message) => (STREAM, send_params(message)),
+        Operation::Send(message) => (SEND, send_params(message, is_prompt_kit)),
+        Operation::Stream(message) => (STREAM, send_params(message, is_prompt_kit)),
         Operation::Get(id) => (GET, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
+        Operation::Subscribe(id) if is_prompt_kit => (PROMPT_KIT_SUBSCRIBE, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
-        Operation::List(query) => (LIST, query.members().collect()),
+        Operation::List(query) => (LIST, query.members(dialect).collect()),
         Operation::Push(task, call) => push::call(call, task, Dialect::V0JsonRpc),
         Operation::ExtendedCard => (EXTENDED_CARD, json!({})),
     }
 }
 
 /// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
-/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2.
-fn send_params(sent: &Message) -> Value {
-    let mut message = message("user", &sent.id, "");
+/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2. `PromptKit` has the
+/// parts of 1.0, and no `kind`.
+fn send_params(sent: &Message, is_prompt_kit: bool) -> Value {
+    let mut message = match is_prompt_kit {
+        true => v1::message("user", &sent.id, ""),
+        false => message("user", &sent.id, ""),
+    };
+    let part: fn(&Part) -> Value = if is_prompt_kit { v1::part } else { part };
     message["parts"] = sent.parts.iter().map(part).collect();
     for (name, value) in sent.continues() {
         message[name] = value;

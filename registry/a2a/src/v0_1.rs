@@ -29,7 +29,7 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
         Operation::Get(id) => (GET, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
-        Operation::List(query) => (LIST, query.members().collect()),
+        Operation::List(query) => (LIST, query.members(Dialect::V01JsonRpc).collect()),
         Operation::Push(task, call) => push::call(call, task, Dialect::V01JsonRpc),
         Operation::ExtendedCard => (EXTENDED_CARD, json!({})),
     }

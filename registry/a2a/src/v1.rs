@@ -34,7 +34,10 @@ pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static 
         Operation::Get(id) => (GET, by_id(id)),
         Operation::Cancel(id) => (CANCEL, by_id(id)),
         Operation::Subscribe(id) => (SUBSCRIBE, by_id(id)),
-        Operation::List(query) => (LIST, with_tenant(query.members().collect(), tenant)),
+        Operation::List(query) => (
+            LIST,
+            with_tenant(query.members(Dialect::V1JsonRpc).collect(), tenant),
+        ),
         Operation::Push(task, call) => {
             let (method, params) = push::call(call, task, Dialect::V1JsonRpc);
             (method, with_tenant(params, tenant))
@@ -54,7 +57,7 @@ pub(super) fn send_params(sent: &Message, tenant: Option<&str>) -> Value {
     with_tenant(json!({ "message": message }), tenant)
 }
 
-fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
+pub(super) fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
     if let Some(tenant) = tenant {
         params["tenant"] = Value::from(tenant);
     }
@@ -62,7 +65,7 @@ fn with_tenant(mut params: Value, tenant: Option<&str>) -> Value {
 }
 
 /// A part in the form of 1.0 (1.0 section 4.1.6).
-fn part(part: &Part) -> Value {
+pub(super) fn part(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"text": text}),
         Part::Data(data) => json!({"data": data, "mediaType": "application/json"}),

@@ -306,6 +306,10 @@ pub struct Agent {
     /// The card in the registry's own form, which is the same for every protocol version.
     #[schema(value_type = Object)]
     pub card: a2a_card::AgentCard,
+    /// Address that `send` assumes, because the card is a well-known one and names no address at all; absent for all others. No
+    /// client should send it credentials that were not given for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_url: Option<String>,
     /// How to authenticate, one sentence per alternative.
     pub security: Vec<String>,
     /// Result of checking the card's signatures.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
+use a2a_client::choice::takes_key;
 use a2a_client::oauth::sign_ins;
 use a2a_client::{BasicLogin, SendOptions, chosen_interface};
 use a2a_crawler::SystemClock;
@@ -25,7 +26,7 @@ use url::Url;
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::send::agent::{self, AgentArgs};
+use super::send::agent::{self, AgentArgs, CalledAgent};
 use super::{table, terminal};
 use consent::Consent;
 use file::CredentialsFile;
@@ -82,28 +83,34 @@ pub async fn run(
     }
 }
 
-/// Adds credentials to the options of a call: those that were given, and those that are kept for the origin of the
-/// interface that is called.
+/// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
+/// the interface that is called.
 ///
 /// # Errors
 /// Where the file cannot be used, or a certificate cannot be read.
 pub(crate) fn equip(
     options: &mut SendOptions,
-    given: GivenCredentials,
+    mut given: GivenCredentials,
     card: &AgentCard,
+    with_kept: bool,
 ) -> Result<(), Failure> {
+    given.ignore_needless_variables(card);
     let GivenCredentials {
         bearer,
         api_key,
         basic,
         certificate,
         headers,
+        ..
     } = given;
     options.bearer = bearer;
     options.api_key = api_key;
     options.basic = basic;
     options.certificate = certificate;
     options.headers = headers;
+    if !with_kept {
+        return Ok(());
+    }
     let Ok(interface) = chosen_interface(card, &options.choice) else {
         // Why none can be called is said where the agent is made.
         return Ok(());
@@ -119,7 +126,9 @@ pub(crate) fn equip(
         options.certificate = Some(given::certificate(&files.chain, &files.key)?);
     }
     let secret = |secret: Secret| secret.0;
-    options.api_key = options.api_key.take().or(kept.api_key.map(secret));
+    // Another agent at that origin may be the one that takes a key.
+    let kept_key = kept.api_key.filter(|_| takes_key(card)).map(secret);
+    options.api_key = options.api_key.take().or(kept_key);
     // One header carries either of them, so what was given decides.
     if options.bearer.is_some() || options.basic.is_some() {
         return Ok(());
@@ -171,9 +180,8 @@ async fn add(
     }
     // Said before anything else is asked for: a file that cannot be used makes all that worthless.
     file.read()?;
-    let card = agent::card(&arguments.agent, client, console).await?;
-    let interface = chosen_interface(&card, &arguments.agent.choice());
-    let interface = interface.map_err(|error| Failure::new(error.to_string()))?;
+    let called = agent::card(&arguments.agent, client, console).await?;
+    let interface = own_interface(&called)?;
     let mut consent = Consent {
         agent: arguments.agent.agent.clone(),
         origin: origin_of(&interface),
@@ -188,7 +196,7 @@ async fn add(
     arguments.sign_in.warn();
     let new = match given.is_given() {
         true => kept(given)?,
-        false => asked(arguments, &card, &mut consent).await?,
+        false => asked(arguments, &called.card, &mut consent).await?,
     };
     let mut locked = file.lock().await?;
     let agents = &mut locked.stored.agents;
@@ -208,6 +216,16 @@ async fn add(
         ))?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// The interface for which something can be kept: one that the card or the user names.
+fn own_interface(called: &CalledAgent) -> Result<Url, Failure> {
+    if called.is_assumed {
+        return Err(Failure::new(
+            "nothing is kept for an address that is only assumed; name the agent's own with --url",
+        ));
+    }
+    chosen_interface(&called.card, &called.choice).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// What was given on the command line, to be kept.

@@ -351,6 +351,9 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
             interface.binding, interface.url
         ))?;
     }
+    if let Some(url) = &agent.assumed_url {
+        console.line(&format!("no interface; `send` assumes {url}"))?;
+    }
     for skill in &summary.skills {
         let description = skill.description.as_ref().map(|text| format!(": {text}"));
         console.line(&format!(

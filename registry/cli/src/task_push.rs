@@ -27,6 +27,8 @@ pub enum PushCommand {
 
 /// What `task push set` takes.
 #[derive(Args, Clone)]
+// `--url` is the address that the agent calls.
+#[command(mut_arg("interface_url", |arg| arg.long("agent-url")))]
 pub struct PushSetArgs {
     #[command(flatten)]
     task: OneTask,
@@ -132,4 +134,29 @@ fn show(configs: &[PushConfig], console: &Console) -> Result<CommandOutcome, Fai
 
 fn document(config: &PushConfig) -> Value {
     json!({"id": config.id, "url": config.url, "token": config.token})
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::task::TaskCommand;
+    use crate::{Cli, Command};
+
+    #[test]
+    fn the_address_of_the_agent_is_told_from_that_of_the_receiver() {
+        let typed = "task push set a.example t --url https://h/hook --agent-url https://a/a2a";
+        let words = ["a2a-registry"].into_iter().chain(typed.split(' '));
+        let Command::Task(TaskCommand::Push(PushCommand::Set(arguments))) =
+            Cli::try_parse_from(words).unwrap().command
+        else {
+            panic!("another command was read");
+        };
+        assert_eq!(arguments.url, "https://h/hook");
+        let agent = arguments.task.agent.choice();
+        assert_eq!(agent.url.as_deref(), Some("https://a/a2a"));
+    }
 }

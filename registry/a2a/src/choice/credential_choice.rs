@@ -199,6 +199,29 @@ pub(crate) fn is_basic(asked: &AuthScheme<'_>) -> bool {
     matches!(asked.kind.as_deref(), Some(SchemeKind::Http { scheme, .. }) if scheme.eq_ignore_ascii_case("basic"))
 }
 
+/// Whether a card has a use for a token: it mentions a scheme that takes one, or may take one; or it requires nothing.
+pub fn takes_token(card: &AgentCard) -> bool {
+    let AuthRequirements {
+        alternatives,
+        required,
+        ..
+    } = auth_requirements(card);
+    let schemes = || alternatives.iter().flatten().map(credential);
+    let takes_one = |scheme| {
+        matches!(
+            scheme,
+            Ok(Some(Credential::Bearer)) | Err(Obstacle::Unknown(_) | Obstacle::Unexplained)
+        )
+    };
+    !required || schemes().all(|scheme| scheme == Ok(None)) || schemes().any(takes_one)
+}
+
+/// Whether a card names a place for an API key.
+pub fn takes_key(card: &AgentCard) -> bool {
+    let mut schemes = card.security_schemes.iter();
+    schemes.any(|scheme| key_place(&scheme.kind).is_some())
+}
+
 /// Where a key is sent; `None` for another kind of scheme, and for a place that HTTP does not have.
 pub fn key_place(kind: &SchemeKind) -> Option<Credential> {
     let SchemeKind::ApiKey {

@@ -1,5 +1,9 @@
 //! A caller's own choice among the interfaces of a card.
 
+use std::borrow::Cow;
+
+use a2a_card::{AgentCard, Interface};
+
 use super::{Dialect, Route, grpc_address};
 
 /// Which interfaces a caller wants, beside what the card prefers.
@@ -14,9 +18,34 @@ pub struct InterfaceFilter {
     pub tenant: Option<String>,
     /// Whether a gRPC interface that the card names as a bare `host:port` is called without TLS.
     pub plaintext: bool,
+    /// The address to call instead of those of the card, or where the card names none.
+    pub url: Option<String>,
+    /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which is right for
+    /// a card in snake_case. Either way the other forms are tried where the agent does not know the first.
+    pub skill_first: bool,
 }
 
 impl InterfaceFilter {
+    /// The card with the caller's address in place of its own. Where the card has none, the interface has the caller's binding,
+    /// or JSON-RPC.
+    pub(crate) fn readdressed<'a>(&self, card: &'a AgentCard) -> Cow<'a, AgentCard> {
+        let Some(url) = &self.url else {
+            return Cow::Borrowed(card);
+        };
+        let mut card = card.clone();
+        if card.interfaces.is_empty() {
+            let binding = self.binding.as_deref().unwrap_or("JSONRPC");
+            card.interfaces.push(Interface {
+                binding: binding.to_owned(),
+                ..Interface::default()
+            });
+        }
+        for interface in &mut card.interfaces {
+            interface.url.clone_from(url);
+        }
+        Cow::Owned(card)
+    }
+
     /// The routes that remain, with the caller's tenant, and without TLS where the caller wants none.
     #[must_use]
     pub fn apply(&self, mut routes: Vec<Route>) -> Vec<Route> {
@@ -76,8 +105,6 @@ fn minor(version: &str) -> (&str, &str) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use a2a_card::{AgentCard, Interface};
-
     use super::*;
     use crate::choice::routes;
 
@@ -101,7 +128,7 @@ mod tests {
             binding: binding.map(str::to_owned),
             version: version.map(str::to_owned),
             tenant: Some("acme".to_owned()),
-            plaintext: false,
+            ..InterfaceFilter::default()
         };
         let routes = filter.apply(routes(&card).unwrap());
         assert!(routes.iter().all(|route| route.tenant() == Some("acme")));

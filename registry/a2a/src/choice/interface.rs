@@ -22,13 +22,22 @@ pub enum Dialect {
     V1Grpc,
     /// 0.3 over gRPC, whose messages are those of 0.3 over HTTP+JSON.
     V0Grpc,
+    /// 1.0 over JSON-RPC as the a2a-protocol skill describes it: methods begin with `a2a.`, members are in snake_case.
+    SkillJsonRpc,
+    /// 1.0 over HTTP+JSON as that skill describes it, at paths of its own.
+    SkillRest,
+    /// 0.2 over JSON-RPC as `PromptKit` has it: parts, messages and events have no `kind`.
+    PromptKitJsonRpc,
 }
 
 impl Dialect {
     /// Whether the forms are those of 1.0.
     #[must_use]
     pub const fn is_v1(self) -> bool {
-        matches!(self, Self::V1JsonRpc | Self::V1Rest | Self::V1Grpc)
+        matches!(
+            self,
+            Self::V1JsonRpc | Self::V1Rest | Self::V1Grpc | Self::SkillJsonRpc | Self::SkillRest
+        )
     }
 
     /// Whether the forms are those of 0.1.
@@ -40,13 +49,26 @@ impl Dialect {
     /// Whether it is called over JSON-RPC.
     #[must_use]
     pub const fn is_json_rpc(self) -> bool {
-        matches!(self, Self::V1JsonRpc | Self::V0JsonRpc | Self::V01JsonRpc)
+        matches!(
+            self,
+            Self::V1JsonRpc
+                | Self::V0JsonRpc
+                | Self::V01JsonRpc
+                | Self::SkillJsonRpc
+                | Self::PromptKitJsonRpc
+        )
     }
 
     /// Whether it is called over gRPC.
     #[must_use]
     pub const fn is_grpc(self) -> bool {
         matches!(self, Self::V1Grpc | Self::V0Grpc)
+    }
+
+    /// Whether the forms are those of the a2a-protocol skill.
+    #[must_use]
+    pub const fn is_skill(self) -> bool {
+        matches!(self, Self::SkillJsonRpc | Self::SkillRest)
     }
 }
 
@@ -76,11 +98,34 @@ impl Route {
         let mut url = self.url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty();
+            if self.dialect.is_skill() && self.tenant().is_some() {
+                path.push("tenants");
+            }
             path.extend(self.tenant());
             path.extend(segments);
         }
         url
     }
+}
+
+/// The routes, and each one of 1.0 also in the forms of the a2a-protocol skill: after the standard ones, or before them.
+pub(crate) fn with_skill_forms(routes: Vec<Route>, are_first: bool) -> Vec<Route> {
+    let both = |route: Route| {
+        let dialect = match route.dialect {
+            Dialect::V1JsonRpc => Some(Dialect::SkillJsonRpc),
+            Dialect::V1Rest => Some(Dialect::SkillRest),
+            _ => None,
+        };
+        let of_skill = dialect.map(|dialect| Route {
+            dialect,
+            ..route.clone()
+        });
+        match are_first {
+            true => [of_skill, Some(route)],
+            false => [Some(route), of_skill],
+        }
+    };
+    routes.into_iter().flat_map(both).flatten().collect()
 }
 
 /// Why no interface of a card can be called.

@@ -9,8 +9,10 @@ mod interface;
 
 pub(crate) use credential_choice::is_basic;
 pub use credential_choice::{
-    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential, key_place,
+    Credential, CredentialChoice, Given, Means, Obstacle, choose_credentials, credential,
+    key_place, takes_key, takes_token,
 };
 pub use filter::InterfaceFilter;
 use interface::grpc_address;
+pub(crate) use interface::with_skill_forms;
 pub use interface::{Dialect, NoRoute, Route, routes};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::TalkError;
-use crate::answer::{self, AgentAnswer, ArtifactSummary, member, plain_state, read_parts};
+use crate::answer::{self, AgentAnswer, ArtifactSummary, field, member, plain_state, read_parts};
 use crate::choice::Route;
 use crate::error::shorten;
 
@@ -71,7 +71,7 @@ pub(super) fn form(raw: &Value) -> Option<(Form, &Value)> {
         ("statusUpdate", Form::Status),
         ("artifactUpdate", Form::Artifact),
     ];
-    let inner = |name| raw.get(name).filter(|inner| inner.is_object());
+    let inner = |name| field(raw, name).filter(|inner| inner.is_object());
     let kind = match raw.get("kind").and_then(Value::as_str) {
         Some("task") => Some(Form::Task),
         Some("message") => Some(Form::Message),
@@ -87,7 +87,7 @@ pub(super) fn form(raw: &Value) -> Option<(Form, &Value)> {
             return Some((form, inner));
         }
     }
-    let has = |name| raw.get(name).is_some();
+    let has = |name| field(raw, name).is_some();
     match (has("status"), has("taskId")) {
         (true, true) => Some((Form::Status, raw)),
         (true, false) => Some((Form::Task, raw)),
@@ -144,7 +144,7 @@ pub(super) fn appends(content: &Value) -> bool {
 }
 
 fn flag(content: &Value, name: &str) -> bool {
-    content.get(name).and_then(Value::as_bool) == Some(true)
+    field(content, name).and_then(Value::as_bool) == Some(true)
 }
 
 /// The error for something that is no event.

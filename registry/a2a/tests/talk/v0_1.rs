@@ -119,6 +119,7 @@ async fn an_agent_without_a_version_is_called_in_every_form_that_it_refuses_to_k
     let replies = vec![
         refusal(-32600),
         refusal(-32601),
+        refusal(-32601),
         RawReply::json(&result(&done)),
     ];
     let server = RawServer::start(replies).await;
@@ -126,7 +127,12 @@ async fn an_agent_without_a_version_is_called_in_every_form_that_it_refuses_to_k
     assert_eq!(answer.unwrap().text, "fine");
     assert_eq!(
         server.methods(),
-        ["message/send", "SendMessage", "tasks/send"]
+        [
+            "message/send",
+            "SendMessage",
+            "a2a.sendMessage",
+            "tasks/send"
+        ]
     );
 
     // Another error says nothing about the form, and an agent with a version is called in no other.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use a2a_card::AgentCard;
+use a2a_client::choice::{takes_key, takes_token};
 use a2a_client::{BasicLogin, ClientCertificate};
 use clap::Args;
 
@@ -9,6 +11,10 @@ use super::secret::{SecretPlaces, ask_hidden, read_private};
 use crate::failure::Failure;
 use crate::terminal;
 
+/// The variable of a token.
+const TOKEN: &str = "A2A_AGENT_TOKEN";
+/// The variable of an API key.
+const KEY: &str = "A2A_AGENT_KEY";
 /// Most bytes of a certificate with its chain, and of a key.
 const PEM_LIMIT: u64 = 256 * 1024;
 
@@ -54,6 +60,24 @@ pub(crate) struct GivenCredentials {
     pub certificate: Option<ClientCertificate>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
+    /// Whether the token comes from a variable, which is set for all agents alike.
+    pub is_token_of_variable: bool,
+    /// Whether the key does.
+    pub is_key_of_variable: bool,
+}
+
+impl GivenCredentials {
+    /// Leaves out what comes from a variable and this card has no use for, and says so.
+    pub fn ignore_needless_variables(&mut self, card: &AgentCard) {
+        if self.is_token_of_variable && !takes_token(card) && self.bearer.take().is_some() {
+            terminal::note(&format!("{TOKEN} is ignored: the card asks for no token"));
+        }
+        if self.is_key_of_variable && !takes_key(card) && self.api_key.take().is_some() {
+            terminal::note(&format!(
+                "{KEY} is ignored: the card names no place for an API key"
+            ));
+        }
+    }
 }
 
 impl CredentialArgs {
@@ -72,6 +96,8 @@ impl CredentialArgs {
             basic: self.login()?,
             certificate,
             headers: self.header.clone(),
+            is_token_of_variable: self.bearer.is_none(),
+            is_key_of_variable: self.api_key.is_none(),
         })
     }
 
@@ -81,8 +107,8 @@ impl CredentialArgs {
     /// As for [`Self::read`].
     pub fn read_typed(&self) -> Result<GivenCredentials, Failure> {
         let mut read = self.read()?;
-        read.bearer = read.bearer.filter(|_| self.bearer.is_some());
-        read.api_key = read.api_key.filter(|_| self.api_key.is_some());
+        read.bearer = read.bearer.filter(|_| !read.is_token_of_variable);
+        read.api_key = read.api_key.filter(|_| !read.is_key_of_variable);
         Ok(read)
     }
 
@@ -127,7 +153,7 @@ impl CredentialArgs {
         SecretPlaces {
             flag: "--bearer",
             given: self.bearer.as_deref(),
-            variable: "A2A_AGENT_TOKEN",
+            variable: TOKEN,
         }
     }
 
@@ -135,7 +161,7 @@ impl CredentialArgs {
         SecretPlaces {
             flag: "--api-key",
             given: self.api_key.as_deref(),
-            variable: "A2A_AGENT_KEY",
+            variable: KEY,
         }
     }
 

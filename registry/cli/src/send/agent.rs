@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, MAX_CARD_BYTES};
+use a2a_card::{AgentCard, Family, MAX_CARD_BYTES, assumed_address};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -50,6 +50,9 @@ pub(crate) struct AgentArgs {
     /// The tenant to name in every request, instead of the card's
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
+    /// Call this address instead of those that the card names, or where it names none
+    #[arg(id = "interface_url", long = "url", value_name = "URL")]
+    url: Option<String>,
     /// Call a gRPC interface that the card names as a bare HOST:PORT without TLS
     #[arg(long)]
     plaintext: bool,
@@ -60,7 +63,7 @@ pub(crate) struct AgentArgs {
     #[arg(long)]
     direct: bool,
     /// Send nothing to an agent that is on hold, not approved or deprecated, whose signature is invalid, whose card changed
-    /// since it was approved, or that you may not call
+    /// since it was approved or names no address, or that you may not call
     #[arg(long, conflicts_with = "direct")]
     strict: bool,
     /// Print the agent's text as it came, terminal escapes included
@@ -82,6 +85,7 @@ impl AgentArgs {
             binding: None,
             protocol_version: None,
             tenant: None,
+            url: None,
             plaintext: false,
             extension: Vec::new(),
             direct: false,
@@ -98,6 +102,8 @@ impl AgentArgs {
             version: given(&self.protocol_version),
             tenant: given(&self.tenant),
             plaintext: self.plaintext,
+            url: given(&self.url),
+            ..InterfaceFilter::default()
         }
     }
 
@@ -149,6 +155,7 @@ impl AgentArgs {
             ("--binding", &self.binding),
             ("--protocol-version", &self.protocol_version),
             ("--tenant", &self.tenant),
+            ("--url", &self.url),
         ];
         let chosen = chosen.into_iter().filter_map(|(flag, value)| {
             let value = value.as_deref()?;
@@ -211,18 +218,32 @@ pub(crate) async fn open_with(
     client: &Client,
     console: &Console,
 ) -> Result<a2a_client::Agent, Failure> {
-    let card = card(arguments, client, console).await?;
+    let CalledAgent {
+        card,
+        choice,
+        is_assumed,
+    } = card(arguments, client, console).await?;
     arguments.credentials.warn();
     let mut options = SendOptions {
-        choice: arguments.choice(),
+        choice,
         extensions: arguments.extension.clone(),
         timeout: Duration::from_secs(arguments.timeout),
         idle_timeout: Duration::from_secs(arguments.idle_timeout),
         ..SendOptions::new("")
     };
-    credentials::equip(&mut options, given, &card)?;
+    credentials::equip(&mut options, given, &card, !is_assumed)?;
     credentials::warn_of_plain_http(&options, &card);
     a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// An agent's card, and how it is called.
+pub(crate) struct CalledAgent {
+    /// The card.
+    pub card: AgentCard,
+    /// Which interfaces may be used, and the address where the card names none.
+    pub choice: InterfaceFilter,
+    /// Whether nobody named that address, and it is where such agents usually are.
+    pub is_assumed: bool,
 }
 
 /// The card of the agent of these arguments; what speaks against it was printed.
@@ -233,10 +254,10 @@ pub(crate) async fn card(
     arguments: &AgentArgs,
     client: &Client,
     console: &Console,
-) -> Result<AgentCard, Failure> {
+) -> Result<CalledAgent, Failure> {
     let now = Arc::new(SystemClock).now();
-    let bytes = if arguments.direct {
-        fetch_card(&arguments.agent).await?
+    let (bytes, mut assumed) = if arguments.direct {
+        (fetch_card(&arguments.agent).await?, None)
     } else {
         load_card(arguments, client, console, now.into()).await?
     };
@@ -246,7 +267,40 @@ pub(crate) async fn card(
             arguments.agent
         ))
     })?;
-    Ok(parsed.card)
+    let mut choice = arguments.choice();
+    choice.skill_first = matches!(parsed.family, Family::Snake0 | Family::Snake1);
+    if arguments.direct && choice.url.is_none() {
+        assumed = directly_assumed(&arguments.agent, &parsed.card);
+        if let Some(url) = &assumed {
+            let says = assumption(url);
+            terminal::note(&format!(
+                "warning: the card of {} {says}; --url names another",
+                arguments.agent
+            ));
+        }
+    }
+    let is_assumed = assumed.is_some();
+    choice.url = choice.url.or(assumed);
+    Ok(CalledAgent {
+        card: parsed.card,
+        choice,
+        is_assumed,
+    })
+}
+
+/// The address to assume for a card that was fetched directly.
+fn directly_assumed(word: &str, card: &AgentCard) -> Option<String> {
+    let url = match AgentName::parse(word).ok()? {
+        AgentName::Url(url) => url,
+        AgentName::Host(host) => Url::parse(&format!("https://{host}/")).ok()?,
+        _ => return None,
+    };
+    assumed_address(card, &url).map(Into::into)
+}
+
+/// That an address is assumed, as a phrase about the agent.
+fn assumption(url: &str) -> String {
+    format!("names no address, so {url} is assumed")
 }
 
 /// An empty variable is a variable that is not set.
@@ -254,14 +308,14 @@ fn given(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// The card of an agent the registry knows, once it was said what speaks against the agent. It is the very card that
-/// this was judged by.
+/// The card of an agent the registry knows, once it was said what speaks against the agent, and the address that is assumed
+/// where neither it nor the user names one. It is the very card that this was judged by.
 async fn load_card(
     arguments: &AgentArgs,
     client: &Client,
     console: &Console,
     now: Timestamp,
-) -> Result<Bytes, Failure> {
+) -> Result<(Bytes, Option<String>), Failure> {
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
         Ok(hit) => hit.summary.id,
@@ -279,7 +333,18 @@ async fn load_card(
             terminal::note(&line);
         }
     }
-    let concerns = concerns::of(&agent, client, now).await;
+    let mut concerns = concerns::of(&agent, client, now).await;
+    let assumed = agent
+        .assumed_url
+        .filter(|_| given(&arguments.url).is_none());
+    if let Some(url) = &assumed {
+        let hint = if arguments.unattended {
+            ""
+        } else {
+            "; --url names another"
+        };
+        concerns.push(assumption(url) + hint);
+    }
     for concern in concerns.iter().filter(|_| !arguments.unattended) {
         terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
     }
@@ -293,9 +358,8 @@ async fn load_card(
             concerns.join("; it ")
         )));
     }
-    Ok(client
-        .card_version(id, &agent.hit.summary.card_digest)
-        .await?)
+    let digest = &agent.hit.summary.card_digest;
+    Ok((client.card_version(id, digest).await?, assumed))
 }
 
 /// The card at a URL, or at a host's well-known paths.
@@ -345,7 +409,15 @@ mod tests {
             #[arg(long)]
             context: Option<String>,
         }
-        let typed = Only::parse_from(["x", "a.example", "--direct", "--tenant", "t"]);
+        let typed = Only::parse_from([
+            "x",
+            "a.example",
+            "--direct",
+            "--tenant",
+            "t",
+            "--url",
+            "http://h/a2a",
+        ]);
         let words = |command: &str, after: &str| -> Vec<String> {
             let (_, words) = command.split_once(after).unwrap_or_default();
             let words = words.split(' ').map(|word| word.trim_matches('\''));

@@ -102,8 +102,14 @@ pub(crate) async fn refusal_to_call(
 }
 
 impl ConsoleView {
-    /// The console for an agent, unless the caller may not call it for that reason.
-    pub(crate) fn new(agent: &Agent, refused: Option<String>, place: AgentLocation<'_>) -> Self {
+    /// The console for an agent, unless the caller may not call it for that reason. One with a card in snake_case is called in
+    /// the forms of the a2a-protocol skill first.
+    pub(crate) fn new(
+        agent: &Agent,
+        refused: Option<String>,
+        place: AgentLocation<'_>,
+        is_snake_case: bool,
+    ) -> Self {
         if let Some(reason) = refused {
             return Self::Closed {
                 reason,
@@ -114,11 +120,12 @@ impl ConsoleView {
         let (spoken, left_out) = spoken(card);
         let reason = match (out_of_reach(card), spoken.first()) {
             (Some(reason), _) => Some(reason),
-            (None, None) => Some(unspoken(card, &left_out)),
+            (None, None) => Some(unspoken(agent, &left_out)),
             (None, Some(_)) => None,
         };
         if let Some(reason) = reason {
-            let command = (!card.interfaces.is_empty()).then(|| send_command(card, place));
+            let has_address = !card.interfaces.is_empty() || agent.assumed_url.is_some();
+            let command = has_address.then(|| send_command(card, place));
             return Self::Closed { reason, command };
         }
         let mut origins: Vec<_> = spoken.iter().map(|one| one.origin.clone()).collect();
@@ -129,6 +136,7 @@ impl ConsoleView {
             "names": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
             "interfaces": spoken.iter().map(Spoken::data).collect::<Vec<_>>(),
             "streams": card.capabilities.streaming,
+            "skillFirst": is_snake_case,
             "command": send_command(card, place),
         });
         Self::Open(OpenConsole {
@@ -201,10 +209,13 @@ fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
 }
 
 /// Why a page can call none of the interfaces.
-fn unspoken(card: &AgentCard, left_out: &[String]) -> String {
+fn unspoken(agent: &Agent, left_out: &[String]) -> String {
+    let card = &agent.card;
     let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
     let mut bindings = card.interfaces.iter().map(|one| one.binding.as_str());
-    if card.interfaces.is_empty() {
+    if agent.assumed_url.is_some() {
+        "The card names no address, and this page calls none that is only assumed.".to_owned()
+    } else if card.interfaces.is_empty() {
         "The card lists no interface, so the agent cannot be called.".to_owned()
     } else if !left_out.is_empty() {
         "The security policy of a page cannot name the address of this agent, so no page can call it.".to_owned()

@@ -10,6 +10,7 @@ pub(crate) mod parts;
 mod similar;
 mod uptime;
 
+use a2a_card::Family;
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
 use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -64,6 +65,7 @@ pub(crate) struct AgentPage {
     domain_link: String,
     labels: Vec<(String, String)>,
     snippets: Result<Snippets, NoPlan>,
+    assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
     state: StateView,
@@ -80,6 +82,22 @@ pub(crate) struct AgentPage {
     governed: Option<GovernedView>,
     links: LinksView,
     digest: String,
+}
+
+/// The address that `send` assumes where the card names none.
+struct AssumedAddress {
+    url: String,
+    /// The command that calls it.
+    command: String,
+}
+
+impl AssumedAddress {
+    fn of(agent: &Agent, place: AgentLocation<'_>) -> Option<Self> {
+        Some(Self {
+            url: text::line(agent.assumed_url.as_deref()?, text::ADDRESS),
+            command: snippet::send_command(&agent.card, place),
+        })
+    }
 }
 
 struct LinksView {
@@ -185,6 +203,7 @@ impl AgentPage {
             registry: &config.public_url(),
         };
         let api = format!("/v1/agents/{id}");
+        let is_snake_case = is_snake_case(&versions);
         Self {
             frame,
             urn: summary.urn.as_deref().map(|urn| text::line(urn, 300)),
@@ -192,8 +211,9 @@ impl AgentPage {
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
             labels: labels(summary),
-            snippets: snippet::snippets(&agent.card, place),
-            console: ConsoleView::new(&agent, refused, place),
+            snippets: snippets(&agent, place, is_snake_case),
+            assumed: AssumedAddress::of(&agent, place),
+            console: ConsoleView::new(&agent, refused, place, is_snake_case),
             console_script: assets::address("console.js"),
             state: StateView::new(&agent, now),
             trust: TrustView::new(&agent),
@@ -224,6 +244,28 @@ impl AgentPage {
             id,
         }
     }
+}
+
+/// Whether the served card is one of 1.0 in snake_case, as the a2a-protocol skill has it.
+fn is_snake_case(versions: &Result<VersionList, AppError>) -> bool {
+    let mut versions = versions.iter().flat_map(|list| &list.versions);
+    let served = versions.find(|version| version.served);
+    served.is_some_and(|version| version.wire_family == Family::Snake1.as_str())
+}
+
+/// The snippets of an agent, with a note where it may know none of what they call.
+fn snippets(
+    agent: &Agent,
+    place: AgentLocation<'_>,
+    is_snake_case: bool,
+) -> Result<Snippets, NoPlan> {
+    let mut snippets = snippet::snippets(&agent.card, place)?;
+    if is_snake_case {
+        let note = "The card is in snake_case, as agents written after the a2a-protocol skill have it. They may not \
+                    know what curl and the SDKs call; a2a-registry send calls what they know.";
+        snippets.notes.push(note.to_owned());
+    }
+    Ok(snippets)
 }
 
 fn holds(agent: &Agent, now: Timestamp) -> Vec<HoldView> {

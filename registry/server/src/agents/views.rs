@@ -1,6 +1,6 @@
 //! Agents one by one: the agent, its versions, its findings.
 
-use a2a_card::{Finding, Severity, security_sentences};
+use a2a_card::{Finding, Severity, assumed_address, security_sentences};
 use a2a_registry_api::{
     Agent, BreakGlass, Decision, FindingList, FindingView, Hit, HoldView, Match, Version,
     VersionList,
@@ -15,6 +15,7 @@ use a2a_registry_store::{
     Handle, accounts, agents, coverage, decisions, domains, ownership, terms, versions,
 };
 use serde::Deserialize;
+use url::Url;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
@@ -87,6 +88,7 @@ pub(crate) async fn view_with_holds(
             summary: summary(context, record),
             matched: Match::default(),
         },
+        assumed_url: assumed_url(record),
         security: security_sentences(&record.card),
         signature_verdict: record.signature_verdict(),
         card: record.card.clone(),
@@ -98,6 +100,16 @@ pub(crate) async fn view_with_holds(
         holds: record.holds.iter().map(hold_view).collect(),
         break_glass: break_glass(context, record.agent.id).await?,
     })
+}
+
+/// The address to assume where a card names none: at the first of its hosts that publishes it at a well-known path.
+fn assumed_url(record: &AgentRecord) -> Option<String> {
+    let mut urls = record
+        .sources()
+        .iter()
+        .map(|source| Url::parse(&source.url));
+    let address = urls.find_map(|url| assumed_address(&record.card, &url.ok()?));
+    address.map(Into::into)
 }
 
 /// The break-glass under which an agent is served, until it is confirmed.

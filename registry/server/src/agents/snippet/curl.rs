@@ -81,18 +81,18 @@ fn body(plan: &Plan) -> String {
         r#""message":{{"messageId":"message-1","role":"ROLE_USER","parts":[{{"text":{text}}}]}}"#
     );
     match plan.route.dialect {
-        Dialect::V1Rest => format!("{{{v1}}}"),
+        Dialect::V1Rest | Dialect::SkillRest => format!("{{{v1}}}"),
         Dialect::V0Rest => format!(
             r#"{{"message":{{"messageId":"message-1","role":"ROLE_USER","content":[{{"text":{text}}}]}},"configuration":{{"blocking":true}}}}"#
         ),
-        Dialect::V1JsonRpc | Dialect::V1Grpc => format!(
+        Dialect::V1JsonRpc | Dialect::SkillJsonRpc | Dialect::V1Grpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{{v1}{tenant}}}}}"#
         ),
         Dialect::V01JsonRpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"task-1","message":{{"role":"user","parts":[{{"type":"text","text":{text}}}]}}}}}}"#
         ),
         // Over gRPC there is no snippet for curl.
-        Dialect::V0JsonRpc | Dialect::V0Grpc => format!(
+        Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc | Dialect::V0Grpc => format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"message/send","params":{{"message":{{"kind":"message","messageId":"message-1","role":"user","parts":[{{"kind":"text","text":{text}}}]}},"configuration":{{"acceptedOutputModes":["text/plain","text","application/json"],"blocking":true}}}}}}"#
         ),
     }

@@ -77,25 +77,29 @@ impl Plan {
     pub fn generation(&self) -> Generation {
         let version = self.route.interface.protocol_version.as_deref();
         match self.route.dialect {
-            Dialect::V1JsonRpc | Dialect::V1Rest | Dialect::V1Grpc => Generation::V1,
+            Dialect::V1JsonRpc
+            | Dialect::V1Rest
+            | Dialect::V1Grpc
+            | Dialect::SkillJsonRpc
+            | Dialect::SkillRest => Generation::V1,
             Dialect::V0Rest | Dialect::V0Grpc => Generation::V03,
             Dialect::V01JsonRpc => Generation::V01,
             Dialect::V0JsonRpc if version == Some("0.3") => Generation::V03,
-            Dialect::V0JsonRpc => Generation::V02,
+            Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc => Generation::V02,
         }
     }
 
     /// The chosen interface, as a phrase.
     pub fn label(&self) -> &'static str {
         match (self.route.dialect, self.generation()) {
-            (Dialect::V1JsonRpc, _) => "A2A 1.0 over JSON-RPC",
-            (Dialect::V1Rest, _) => "A2A 1.0 over HTTP+JSON",
+            (Dialect::V1JsonRpc | Dialect::SkillJsonRpc, _) => "A2A 1.0 over JSON-RPC",
+            (Dialect::V1Rest | Dialect::SkillRest, _) => "A2A 1.0 over HTTP+JSON",
             (Dialect::V0Rest, _) => "A2A 0.3 over HTTP+JSON",
             (Dialect::V1Grpc, _) => "A2A 1.0 over gRPC",
             (Dialect::V0Grpc, _) => "A2A 0.3 over gRPC",
             (Dialect::V01JsonRpc, _) => "A2A 0.1 over JSON-RPC",
             (Dialect::V0JsonRpc, Generation::V03) => "A2A 0.3 over JSON-RPC",
-            (Dialect::V0JsonRpc, _) => "A2A 0.2 over JSON-RPC",
+            (Dialect::V0JsonRpc | Dialect::PromptKitJsonRpc, _) => "A2A 0.2 over JSON-RPC",
         }
     }
 }

@@ -318,6 +318,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         collections: vec![text.into()],
         holds: Vec::new(),
         break_glass: None,
+        assumed_url: None,
         signature_verdict: verdict(text),
         card,
     }

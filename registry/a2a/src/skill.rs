@@ -1,0 +1,70 @@
+//! The forms of 1.0 as the a2a-protocol skill describes them, after which code assistants write agents: methods begin with
+//! `a2a.`, and members are in snake_case.
+
+use serde_json::Value;
+
+use super::choice::Route;
+use super::operation::{HttpCall, Operation};
+use super::{jsonrpc, push, v1};
+
+/// Members whose values belong to the sender and stay as they are.
+const OPAQUE: [&str; 2] = ["data", "metadata"];
+
+/// The request of an operation over JSON-RPC. The version is among the parameters, without which such an agent refuses the call;
+/// the header is for agents that follow the specification and refuse a call without it before they look at the method.
+pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
+    let (method, params) = match operation {
+        Operation::Push(task, call) => {
+            let (method, params) = push::call(call, task, route.dialect);
+            (method, v1::with_tenant(params, route.tenant()))
+        }
+        _ => v1::call(operation, route.tenant()),
+    };
+    let mut params = document(operation, params);
+    params["a2a-version"] = v1::VERSION.into();
+    let (first, rest) = method.split_at(1);
+    let method = format!("a2a.{}{rest}", first.to_ascii_lowercase());
+    jsonrpc::call(route, Some(v1::VERSION), &method, params)
+}
+
+/// The document that 1.0 has for an operation, in the forms of the skill.
+pub(super) fn document(operation: Operation<'_>, standard: Value) -> Value {
+    let mut document = in_snake_case(standard);
+    match operation {
+        Operation::Send(_) | Operation::Stream(_) => document["message"]["role"] = "user".into(),
+        Operation::List(query) => {
+            if let Some(state) = &query.state {
+                document["status"] = state.as_str().into();
+            }
+        }
+        _ => {}
+    }
+    document
+}
+
+/// A value with the names of its members in snake_case.
+fn in_snake_case(value: Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| match OPAQUE.contains(&name.as_str()) {
+                true => (name, value),
+                false => (snake_case(&name), in_snake_case(value)),
+            })
+            .collect(),
+        Value::Array(list) => list.into_iter().map(in_snake_case).collect(),
+        other => other,
+    }
+}
+
+/// A name in camelCase as snake_case has it.
+pub(super) fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for character in name.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}
