@@ -112,4 +112,4 @@ pub use words::security_sentences;
 ///
 /// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
 /// never change by that.
-pub const DERIVATION: u32 = 5;
+pub const DERIVATION: u32 = 6;

@@ -1,7 +1,7 @@
 //! Findings about each shape and each irregularity of real cards: one row for each.
 #![allow(clippy::unwrap_used)]
 
-use a2a_card::{Family, Parsed, SchemeKind, Severity, all_findings, parse};
+use a2a_card::{Family, MAX_LIST, Parsed, SchemeKind, Severity, all_findings, parse};
 use serde_json::{Value, json};
 
 /// The parsed card of these members and a name.
@@ -349,4 +349,52 @@ fn irregular_forms_are_understood_and_reported() {
         _ => String::new(),
     };
     assert_eq!(location(&card.security_schemes[0].kind), "header");
+}
+
+#[test]
+fn tools_are_skills_beside_the_skills() {
+    let card = |capabilities: Value, skills: Value| {
+        let card = json!({
+            "name": "Desk", "url": "https://desk.agents.dev/a2a/rpc",
+            "capabilities": capabilities, "skills": skills,
+            "authentication": {"schemes": ["bearer"]},
+            "defaultInputModes": ["text"], "defaultOutputModes": ["text"],
+        });
+        parse(card.to_string().as_bytes()).unwrap()
+    };
+    let names = |parsed: &Parsed| -> Vec<String> {
+        parsed.card.skills.iter().map(|s| s.name.clone()).collect()
+    };
+    let skills = json!([{"id": "plan", "name": "Plan trips"}]);
+    for tools in [
+        json!(["summarize", "plan", "Plan trips", "", 7]),
+        json!([{"name": "summarize"}, {"id": "plan", "name": "plan"}]),
+        json!({"summarize": {}, "plan": {}}),
+    ] {
+        let parsed = card(json!({"tools": tools, "streaming": true}), skills.clone());
+        assert_eq!(names(&parsed), ["Plan trips", "summarize"], "{tools}");
+        assert!(parsed.card.capabilities.streaming);
+        let found = parsed.findings.iter();
+        let found = found.filter(|f| f.pointer.starts_with("/capabilities/tools"));
+        let errors: Vec<_> = found.filter(|f| f.rule == "skill.text").collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let converted = a2a_card::to_1_0(&parsed);
+        assert_eq!(converted.card["skills"][1]["name"], "summarize");
+    }
+    // Numbers and flags are no tools.
+    for tools in [json!(true), json!(72), json!([])] {
+        assert_eq!(
+            names(&card(json!({"tools": tools}), skills.clone())).len(),
+            1
+        );
+    }
+    // A long list of skills leaves room for the tools.
+    let many = (0..2 * MAX_LIST).map(|n| json!({"id": n.to_string(), "name": n.to_string()}));
+    let parsed = card(json!({"tools": ["summarize"]}), many.collect());
+    let names = names(&parsed);
+    assert_eq!(
+        (names.len(), names[0].as_str(), names[1].as_str()),
+        (MAX_LIST, "summarize", "0")
+    );
+    assert!(parsed.findings.iter().any(|f| f.rule == "list.cut"));
 }

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
-use crate::wire::elsewhere::{SKILL_PLACES, places_of_skills};
+use crate::wire::elsewhere::{SKILL_PLACES, is_long, places_of_skills};
 use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
 
@@ -32,8 +32,8 @@ pub(crate) struct Subject<'a> {
     nest: Option<&'static str>,
     /// The addresses of the interfaces as URLs, where they are valid, with their positions.
     addresses: Vec<(Option<Url>, AddressPosition)>,
-    /// The list or object that contains the skills, and each skill's position in it.
-    skills: (Spot, Vec<Step>),
+    /// The lists or objects that contain the skills, and the positions of the skills in each.
+    skills: Vec<(Spot, Vec<Step>)>,
 }
 
 /// Position of an address: in a list of interfaces, or in a flat `url`.
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
             context,
             nest,
             addresses: Vec::new(),
-            skills: (Spot::new(None, "skills"), Vec::new()),
+            skills: Vec::new(),
         };
         subject.addresses = subject.located_addresses();
         subject.skills = subject.located_skills();
@@ -124,15 +124,19 @@ impl<'a> Subject<'a> {
     /// Calls `visit` with every skill and its position.
     pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
-        let (list, steps) = &self.skills;
-        let list = list.below(&root);
-        for (index, skill) in self.parsed.card.skills.iter().enumerate() {
-            let at = match steps.get(index) {
-                Some(Step::Index(index)) => list.index(*index),
-                Some(Step::Name(name)) => list.name(name),
-                None => list,
-            };
-            visit(skill, &at);
+        let mut skills = self.parsed.card.skills.iter();
+        for (list, steps) in &self.skills {
+            let list = list.below(&root);
+            for (step, skill) in steps.iter().zip(&mut skills) {
+                match step {
+                    Step::Index(index) => visit(skill, &list.index(*index)),
+                    Step::Name(name) => visit(skill, &list.name(name)),
+                }
+            }
+        }
+        let spot = self.spot("skills");
+        for skill in skills {
+            visit(skill, &spot.below(&root));
         }
     }
 
@@ -161,27 +165,50 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// The positions of the skills, without those that reading ignored.
-    fn located_skills(&self) -> (Spot, Vec<Step>) {
-        let tools = self
-            .document
-            .get("capabilities")
-            .and_then(|c| c.get("tools"));
-        let tools = tools.map(|tools| (Spot::new(Some("capabilities"), "tools"), tools));
-        let places = self.find("skills").into_iter().chain(tools);
-        let places = places.map(|(spot, value)| (spot, steps(value)));
-        let elsewhere = SKILL_PLACES.into_iter().filter_map(|name| {
+    /// The positions of the skills, without those that reading ignored; empty where they are not plain.
+    fn located_skills(&self) -> Vec<(Spot, Vec<Step>)> {
+        let count = self.parsed.card.skills.len();
+        let listed = self.find("skills");
+        let mut places: Vec<_> = listed
+            .map(|(spot, value)| (spot, steps(value)))
+            .into_iter()
+            .collect();
+        let of_skills = places.first().map_or(0, |(_, steps)| steps.len());
+        if is_long(of_skills) {
+            places.splice(0..0, self.located_tools(0));
+        } else {
+            places.extend(self.located_tools(of_skills));
+        }
+        let located: usize = places.iter().map(|(_, steps)| steps.len()).sum();
+        if located == count {
+            return places;
+        }
+        let elsewhere = SKILL_PLACES.into_iter().find_map(|name| {
             let (spot, value) = self.find(name)?;
-            let places = places_of_skills(name, value)?;
+            let places = places_of_skills(name, value).filter(|places| places.len() == count)?;
             Some((spot, places.into_iter().map(Step::Index).collect()))
         });
-        let count = self.parsed.card.skills.len();
-        for (spot, steps) in places.chain(elsewhere) {
-            if steps.len() == count {
-                return (spot, steps);
-            }
-        }
-        (self.spot("skills"), Vec::new())
+        elsewhere.into_iter().collect()
+    }
+
+    /// The positions of the tools among the capabilities that are read as skills, which follow `skip` others.
+    fn located_tools(&self, skip: usize) -> Option<(Spot, Vec<Step>)> {
+        let tools = self.document.get("capabilities")?.get("tools")?;
+        let mut read = self.parsed.card.skills.iter().skip(skip).peekable();
+        // Those that are no skills of their own were left out.
+        let is_next = |step: &Step| {
+            let (value, name) = match step {
+                Step::Index(index) => (tools.get(*index), None),
+                Step::Name(name) => (tools.get(name), Some(name.as_str())),
+            };
+            let text = |name: &str| value.and_then(|value| value.get(name)?.as_str());
+            let id = text("id").or(name).or(text("name"));
+            let id = id.or(value.and_then(Value::as_str)).map(str::trim);
+            read.next_if(|skill| Some(skill.id.as_str()) == id)
+                .is_some()
+        };
+        let steps = steps(tools).into_iter().filter(is_next);
+        Some((Spot::new(Some("capabilities"), "tools"), steps.collect()))
     }
 }
 

@@ -511,6 +511,17 @@ fn findings_point_into_the_document_as_it_is_written() {
     }
     let tools = json!({"name": "A", "capabilities": {"tools": [{"name": "grep"}]}});
     assert!(found(&tools).contains(&("skill.tags".into(), "/capabilities/tools/0".into())));
+    // A tool that is a skill as well is one skill, and the next one keeps its place.
+    let both = json!({
+        "name": "A", "skills": [{"id": "read", "name": "Read", "tags": ["x"]}],
+        "capabilities": {"tools": ["read", {"name": "grep"}]}
+    });
+    let tags: Vec<_> = found(&both)
+        .into_iter()
+        .filter(|(rule, _)| rule == "skill.tags")
+        .map(|(_, pointer)| pointer)
+        .collect();
+    assert_eq!(tags, ["/capabilities/tools/1"]);
     let snake = json!({
         "name": "A", "protocol_version": "0.2.6", "url": "https://a.agents-r-us.io/",
         "icon_url": "javascript:0", "preferred_transport": "rest", "security_schemes": {"key": {"type": "mutualTLS"}}

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::informal::names::is_about_credentials;
-use super::skill;
+use super::{elsewhere, skill};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
@@ -205,7 +205,7 @@ fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
     let at = spot.below(&parent);
     out.add_value(&rules::CAPABILITIES_TOOLS, &at, &value);
     match value {
-        Value::Array(list) => skill::listed(list, &at, &[], out),
+        Value::Array(list) => elsewhere::listed(list, &at, out),
         Value::Object(named) => skill::named(named, &at, &[], out),
         _ => Vec::new(),
     }

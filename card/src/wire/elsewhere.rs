@@ -11,6 +11,11 @@ use crate::{Skill, rules};
 /// Members that list skills in real cards.
 pub(crate) const SKILL_PLACES: [&str; 3] = ["capabilities", "tools", "services"];
 
+/// Whether a list of that many skills is so long that readers see only its beginning.
+pub(crate) fn is_long(skills: usize) -> bool {
+    skills > 100
+}
+
 /// Takes the first of these lists that is plainly one of skills. Only for cards without other skills.
 pub(super) fn skills(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
     for name in SKILL_PLACES {
@@ -29,8 +34,8 @@ pub(super) fn skills(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill
     Vec::new()
 }
 
-/// Skills in a plain list.
-fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> {
+/// Skills in a list that has a finding as a whole.
+pub(super) fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> {
     let mut skills = Vec::new();
     for (index, value) in member::cut(list, at, out).into_iter().enumerate() {
         if !is_skill(&value) {
@@ -41,6 +46,7 @@ fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> 
             // One finding about the list says enough about its texts.
             Value::String(text) => {
                 let name = member::bounded(text, &at, Length::Line, out);
+                let name = name.filter(|name| !name.is_empty());
                 skills.extend(name.map(|name| Skill {
                     id: name.clone(),
                     name,

@@ -16,13 +16,13 @@ pub(crate) mod v0_2;
 mod v0_3;
 pub(crate) mod v1_0;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use self::shape::CardShape;
 use crate::finding::Findings;
-use crate::member::{self, Length, Members};
+use crate::member::{self, Length, MAX_LIST, Members};
 use crate::other_texts::OtherTexts;
 use crate::pointer::Pointer;
 use crate::refusal::ParseError;
@@ -100,19 +100,36 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     })
 }
 
-/// Takes the skills, or else what other members list: the tools among the capabilities first.
+/// Takes the skills and the tools among the capabilities, or else what other members list. A tool with the id or name
+/// of a skill is that skill. The tools come last, but before a long list of skills, whose end not every reader sees.
 fn skills(
     members: &mut Members<'_>,
     declared: &[SecurityScheme],
     tools: Vec<Skill>,
     out: &mut Findings,
 ) -> Vec<Skill> {
-    let skills = skill::skills(members, declared, out);
-    match (skills.is_empty(), tools.is_empty()) {
-        (false, _) => skills,
-        (true, false) => tools,
-        (true, true) => elsewhere::skills(members, out),
+    let mut skills = skill::skills(members, declared, out);
+    let known: HashSet<String> = skills
+        .iter()
+        .flat_map(|skill| [skill.id.clone(), skill.name.clone()])
+        .collect();
+    let is_new = |tool: &Skill| !known.contains(&tool.id) && !known.contains(&tool.name);
+    let tools: Vec<Skill> = tools.into_iter().filter(is_new).collect();
+    let tools_at = if elsewhere::is_long(skills.len()) {
+        0
+    } else {
+        skills.len()
+    };
+    skills.splice(tools_at..tools_at, tools);
+    if skills.len() > MAX_LIST {
+        let found = format!("{} skills and tools", skills.len());
+        out.add(&rules::LIST_CUT, &Pointer::Root.name("skills"), &found);
+        skills.truncate(MAX_LIST);
     }
+    if skills.is_empty() {
+        skills = elsewhere::skills(members, out);
+    }
+    skills
 }
 
 /// Adds default modes to a card without any; only 0.1 defines them.

@@ -1,0 +1,65 @@
+//! Agents that are written after descriptions of A2A other than the specification are found by every word of their cards.
+
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::search::query::SearchQuery;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::both_databases;
+use crate::support::stage::Stage;
+
+both_databases!(tools_beside_skills_are_found_shown_and_counted);
+
+/// An approved agent with that card.
+async fn publish(stage: &Stage, domain: &str, card: &Value) -> Uuid {
+    let bytes = serde_json::to_vec(card).unwrap();
+    stage.publish_approved(domain, &bytes).await.id
+}
+
+/// Asserts that each of these searches finds the agent.
+async fn finds(stage: &Stage, agent: Uuid, searches: &[&str]) {
+    for text in searches {
+        let query = SearchQuery {
+            q: Some((*text).into()),
+            ..SearchQuery::default()
+        };
+        let list = stage.found(&Caller::default(), &query).await;
+        let ids: Vec<Uuid> = list.agents.iter().map(|hit| hit.summary.id).collect();
+        assert_eq!(ids, [agent], "{text}");
+    }
+}
+
+/// A card of AgentOS names tools beside its skills, of which it may have thousands.
+async fn tools_beside_skills_are_found_shown_and_counted(url: &str) {
+    let stage = Stage::new(url).await;
+    for (domain, skills, tool) in [
+        ("one.agents-test.com", 1, "summarize"),
+        ("two.agents-test.com", 2_000, "transcribe"),
+    ] {
+        let skills: Vec<Value> = (0..skills)
+            .map(|n| json!({"id": format!("plan-{n}"), "name": format!("Plan {n}"), "description": "Plans journeys"}))
+            .collect();
+        let card = json!({
+            "name": "Desk", "description": "Answers letters", "url": format!("https://{domain}/a2a/rpc"),
+            "capabilities": {"tools": [tool], "streaming": false, "pushNotifications": false},
+            "skills": skills, "authentication": {"schemes": ["bearer"]},
+            "defaultInputModes": ["text"], "defaultOutputModes": ["text"],
+        });
+        let agent = publish(&stage, domain, &card).await;
+        stage.settle().await;
+        finds(&stage, agent, &[tool]).await;
+        let query = SearchQuery {
+            skill: vec![tool.into()],
+            facets: vec!["skill".into()],
+            ..SearchQuery::default()
+        };
+        let list = stage.found(&Caller::default(), &query).await;
+        assert_eq!(list.total, 1);
+        let mut shown = list.agents[0].summary.skills.iter();
+        assert!(shown.any(|skill| skill.name == tool), "{tool} is shown");
+        assert_eq!(list.agents[0].summary.auth, ["http:bearer"]);
+        let mut values = list.facets["skill"].values.iter();
+        let counted = values.any(|one| one.value == tool && one.count == 1);
+        assert!(counted || skills.len() > 1, "{tool} is counted");
+    }
+}
