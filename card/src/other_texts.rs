@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::AgentCard;
 use crate::member::is_spelling;
 use crate::wire::elsewhere::is_skill;
-use crate::wire::informal::is_about_credentials;
+use crate::wire::informal::{is_about_credentials, is_scheme_list};
 use crate::wire::is_known_capability;
 use crate::wire::members::{CARD_MEMBERS, NESTS};
 
@@ -142,6 +142,7 @@ impl OtherTexts {
                 (nest, Value::Object(nested)) if whole && NESTS.contains(&nest) => {
                     self.card(nested, false);
                 }
+                ("schemes", value) if is_scheme_list(value) => {}
                 _ if is_one_of(&CARD_MEMBERS, name) => {}
                 (_, value) => self.member(name, value, 0),
             }
@@ -153,6 +154,9 @@ impl OtherTexts {
         let mut each = |skill: &Value| {
             if let Value::Object(members) = skill {
                 self.rest(members, &SKILL_MEMBERS);
+                let examples = members.get("examples").and_then(Value::as_array);
+                let described = examples.into_iter().flatten().filter(|one| one.is_object());
+                described.for_each(|example| self.value(example, false, 0));
             }
         };
         match skills {

@@ -398,3 +398,86 @@ fn tools_are_skills_beside_the_skills() {
     );
     assert!(parsed.findings.iter().any(|f| f.rule == "list.cut"));
 }
+
+/// Cards that are written after a reference of 0.3.0 beside the specification.
+#[test]
+fn a_list_of_schemes_and_examples_that_are_objects_are_read() {
+    let card = json!({
+        "name": "Desk", "description": "Answers", "url": "https://desk.agents.dev/", "version": "1",
+        "provider": {"name": "Harbour Light", "url": "https://harbourlight.io"},
+        "schemes": [
+            {"scheme": "apiKey", "in": "header", "name": "X-Desk-Key"},
+            {"scheme": "apiKey", "in": "query", "name": "key"},
+            {"scheme": "bearer"}, {"scheme": "basic"}, {"scheme": "mtls"},
+            {"scheme": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://desk.agents.dev/t", "scopes": {}}}},
+            {"scheme": "oidc"},
+        ],
+        "skills": [{"id": "ask", "name": "Ask", "examples": [
+            "plain", {"name": "Weather", "input": "Will it rain?", "output": "It will pour"},
+            {"input": {"parts": [{"text": "And tomorrow?"}]}}, {"cost": 3}, 4,
+        ]}],
+    });
+    let parsed = parse(card.to_string().as_bytes()).unwrap();
+    let card = &parsed.card;
+    assert_eq!(
+        a2a_card::auth_labels(card),
+        [
+            "apiKey",
+            "http:bearer",
+            "http:basic",
+            "mutualTLS",
+            "oauth2",
+            "openIdConnect"
+        ]
+    );
+    let sentences = a2a_card::security_sentences(card);
+    assert_eq!(
+        sentences[..2],
+        [
+            "Send an API key in the header `X-Desk-Key`",
+            "Send an API key in the query parameter `key`"
+        ]
+    );
+    let flows = card
+        .security_schemes
+        .iter()
+        .find_map(|scheme| match &scheme.kind {
+            SchemeKind::Oauth2 { flows, .. } => {
+                Some(flows["clientCredentials"]["tokenUrl"].clone())
+            }
+            _ => None,
+        });
+    assert_eq!(flows, Some(json!("https://desk.agents.dev/t")));
+    let provider = card.provider.as_ref().unwrap();
+    assert_eq!(provider.organization.as_deref(), Some("Harbour Light"));
+    assert_eq!(
+        card.skills[0].examples,
+        ["plain", "Will it rain?", "And tomorrow?", "4"]
+    );
+    assert_eq!(card.other_texts, ["Weather", "It will pour"]);
+    assert!(card.unknown.is_empty(), "{:?}", card.unknown);
+    let found = parsed
+        .findings
+        .iter()
+        .find(|f| f.rule == "security.elsewhere")
+        .unwrap();
+    assert_eq!(found.pointer, "/schemes");
+
+    // What is no list of schemes stays what it is.
+    for schemes in [
+        json!(["red", "blue"]),
+        json!([]),
+        json!({"bearer": 1}),
+        json!([7]),
+    ] {
+        let parsed = read(json!({"url": "https://desk.agents.dev/", "schemes": schemes}));
+        assert_eq!(a2a_card::auth_labels(&parsed.card), ["none"], "{schemes}");
+        assert!(parsed.card.unknown.contains_key("schemes"));
+    }
+    // Declared schemes are those of the version.
+    let parsed = read(json!({
+        "url": "https://desk.agents.dev/", "schemes": [{"scheme": "basic"}],
+        "securitySchemes": {"k": {"type": "mutualTLS"}},
+    }));
+    assert_eq!(a2a_card::auth_labels(&parsed.card), ["mutualTLS"]);
+}

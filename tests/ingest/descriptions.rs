@@ -8,7 +8,10 @@ use uuid::Uuid;
 use crate::support::both_databases;
 use crate::support::stage::Stage;
 
-both_databases!(tools_beside_skills_are_found_shown_and_counted);
+both_databases!(
+    tools_beside_skills_are_found_shown_and_counted,
+    schemes_and_examples_of_the_0_3_reference_are_shown_and_found
+);
 
 /// An approved agent with that card.
 async fn publish(stage: &Stage, domain: &str, card: &Value) -> Uuid {
@@ -61,5 +64,30 @@ async fn tools_beside_skills_are_found_shown_and_counted(url: &str) {
         let mut values = list.facets["skill"].values.iter();
         let counted = values.any(|one| one.value == tool && one.count == 1);
         assert!(counted || skills.len() > 1, "{tool} is counted");
+    }
+}
+
+/// A card after the protocol reference of 0.3.0, which lists schemes at the top and describes examples with objects.
+async fn schemes_and_examples_of_the_0_3_reference_are_shown_and_found(url: &str) {
+    let stage = Stage::new(url).await;
+    let domain = "reference.agents-test.com";
+    let card = json!({
+        "name": "Harbour", "description": "Answers letters", "version": "1", "url": format!("https://{domain}/a2a"),
+        "provider": {"name": "Lighthouse", "url": "https://lighthouse.io"},
+        "skills": [{"id": "tides", "name": "Tides", "description": "Tells tides",
+            "examples": [{"name": "Neap", "input": "When does it ebb?", "output": "Around noon"}]}],
+        "capabilities": {"streaming": true, "stateTransitionHistory": true},
+        "schemes": [{"scheme": "apiKey", "in": "header", "name": "X-Key"}, {"scheme": "bearer"}],
+    });
+    let agent = publish(&stage, domain, &card).await;
+    stage.settle().await;
+    finds(&stage, agent, &["Lighthouse", "ebb", "Neap", "noon"]).await;
+    let found = |auth: &str| SearchQuery {
+        auth: vec![auth.into()],
+        ..SearchQuery::default()
+    };
+    for (auth, count) in [("none", 0), ("apiKey", 1), ("http:bearer", 1)] {
+        let list = stage.found(&Caller::default(), &found(auth)).await;
+        assert_eq!(list.total, count, "{auth}");
     }
 }

@@ -170,7 +170,10 @@ fn credentials(
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
     let mut schemes = security::schemes(members, out);
     let mut requirements = security::requirements(members, &schemes, out);
-    let (labelled, alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
+    let (mut labelled, mut alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
+    if schemes.is_empty() && labelled.is_empty() && alternatives.is_empty() {
+        (labelled, alternatives) = v0_3::schemes(members, out);
+    }
     if !labelled.is_empty() {
         schemes = labelled;
         schemes.sort_by(|a, b| a.name.cmp(&b.name));

@@ -9,6 +9,54 @@ use crate::member::{self, Length, MAX_LIST, Members};
 use crate::pointer::Pointer;
 use crate::{SecurityScheme, Skill, rules};
 
+/// Members of an example that is an object, the ones with its prompt first.
+const PROMPTS: [&str; 11] = [
+    "input", "prompt", "query", "question", "request", "message", "parts", "text", "content",
+    "example", "name",
+];
+
+/// Deepest object in an example that is searched for its prompt.
+const PROMPT_DEPTH: usize = 4;
+
+/// Takes the examples; of one that is an object, its prompt.
+fn examples(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
+    let list = members.peek("examples").and_then(Value::as_array);
+    if !list.is_some_and(|list| list.iter().any(Value::is_object)) {
+        return members.texts("examples", Length::Prose, out);
+    }
+    let Some((spot, Value::Array(list))) = members.take("examples", out) else {
+        return Vec::new();
+    };
+    let parent = members.at();
+    let at = spot.below(&parent);
+    let mut texts = Vec::new();
+    for (index, value) in member::cut(list, &at, out).into_iter().enumerate() {
+        let at = at.index(index);
+        let prompt = value.as_object().and_then(|_| prompt(&value, PROMPT_DEPTH));
+        let text = match prompt.map(str::to_owned) {
+            Some(text) => {
+                out.coerced(&at, &value, "a text");
+                member::bounded(text, &at, Length::Prose, out)
+            }
+            None => member::text(value, &at, Length::Prose, out).ok().flatten(),
+        };
+        texts.extend(text.filter(|text| !text.is_empty()));
+    }
+    texts
+}
+
+/// The first text in an example that is a prompt.
+fn prompt(value: &Value, depth: usize) -> Option<&str> {
+    match value {
+        Value::String(text) => (!text.trim().is_empty()).then_some(text),
+        Value::Object(members) if depth > 0 => PROMPTS
+            .iter()
+            .find_map(|name| prompt(members.get(*name)?, depth - 1)),
+        Value::Array(list) if depth > 0 => list.iter().find_map(|one| prompt(one, depth - 1)),
+        _ => None,
+    }
+}
+
 /// Takes `skills`. `declared` are the card's own security schemes, which skills refer to.
 pub(super) fn skills(
     members: &mut Members<'_>,
@@ -124,7 +172,7 @@ pub(super) fn skill(
         name,
         description: members.text("description", Length::Prose, out),
         tags: members.texts("tags", Length::Line, out),
-        examples: members.texts("examples", Length::Prose, out),
+        examples: examples(&mut members, out),
         input_modes: take_modes(&mut members, "inputModes", out),
         output_modes: take_modes(&mut members, "outputModes", out),
         security: security::requirements(&mut members, declared, out),

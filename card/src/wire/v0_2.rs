@@ -78,8 +78,15 @@ fn is_exact(label: &str) -> bool {
 /// The kind of a scheme without `type`, by its members.
 fn untyped(members: &Members<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
-        let is_key = matches!(labelled(scheme), SchemeKind::ApiKey { .. });
-        return Some(if is_key { "apiKey" } else { "http" });
+        // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
+        return Some(match labelled(scheme) {
+            SchemeKind::ApiKey { .. } => "apiKey",
+            SchemeKind::Oauth2 { .. } => "oauth2",
+            SchemeKind::OpenIdConnect { .. } => "openIdConnect",
+            SchemeKind::MutualTls => "mutualTLS",
+            SchemeKind::None => "none",
+            SchemeKind::Http { .. } | SchemeKind::Other { .. } => "http",
+        });
     }
     let has = |name: &str| members.peek(name).is_some();
     if has("flows") {

@@ -1,13 +1,14 @@
 //! Reads members in the form of 0.2.4 to 0.3: one flat address with `preferredTransport`, further ones in
-//! `additionalInterfaces` (0.3 §5.5.5, §5.6), and `signatures`.
+//! `additionalInterfaces` (0.3 §5.5.5, §5.6), `signatures`, and a list `schemes` that no version has.
 
 use serde_json::Value;
 
 use super::informal::names::credential_members;
+use super::informal::{CredentialDemand, is_scheme_list};
 use super::names::{binding, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
-use crate::{Interface, rules};
+use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
 
 /// Takes the flat address and its additions, the preferred one first. `version` is their version.
 pub(super) fn interfaces(
@@ -87,6 +88,23 @@ fn additional(
     let mut interface = dated(url, binding, version);
     interface.protocol_version = own_version.or(interface.protocol_version);
     Some(interface)
+}
+
+/// Takes the list `schemes` of cards that are written after a reference of 0.3.0 other than the specification: objects
+/// with `scheme`, `in`, `name` and `flows`, any of which is enough. Clients of the specification do not read it.
+pub(super) fn schemes(
+    members: &mut Members<'_>,
+    out: &mut Findings,
+) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
+    if !members.peek("schemes").is_some_and(is_scheme_list) {
+        return (Vec::new(), Vec::new());
+    }
+    let Some((spot, value)) = members.take("schemes", out) else {
+        return (Vec::new(), Vec::new());
+    };
+    let parent = members.at();
+    out.add_value(&rules::SECURITY_ELSEWHERE, &spot.below(&parent), &value);
+    CredentialDemand::by(&value).into_schemes()
 }
 
 /// Takes `signatures` exactly as received.

@@ -24,6 +24,15 @@ pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 /// goes beyond the specification.
 const LIST: &str = "tasks/list";
 
+/// The other name that a method has in agents that are written after a reference of 0.3.0 beside the specification.
+pub(super) fn other_name(operation: Operation<'_>) -> Option<&'static str> {
+    match operation {
+        Operation::Subscribe(_) => Some("tasks/subscribe"),
+        Operation::ExtendedCard => Some("agent/authenticatedExtendedCard"),
+        _ => None,
+    }
+}
+
 /// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     match operation {
