@@ -288,7 +288,7 @@ pub(crate) const SCHEME_LOCATION: Rule = Rule::new(
     Warning,
     "1.0 §4.5.2",
     "an API key in `header`, `query` or `cookie`, in exactly this spelling",
-    "write one of these three words in lower case",
+    "write one of these three words in lower case, in `location` (1.0) or `in` (0.x)",
 );
 pub(crate) const SCHEME_UNREADABLE: Rule = Rule::new(
     "scheme.unreadable",

@@ -32,11 +32,7 @@ pub(super) fn scheme(
             location,
             parameter,
         } => {
-            // `in` is the name in 0.2; cards of every age also write `location`.
-            let place = members
-                .text("in", Length::Line, out)
-                .or_else(|| members.text("location", Length::Line, out));
-            *location = names::location(place, &at, out);
+            *location = names::take_location(members, out);
             *parameter = members.text("name", Length::Line, out).unwrap_or_default();
         }
         SchemeKind::Http {
@@ -93,7 +89,7 @@ fn untyped(members: &Members<'_>) -> Option<&'static str> {
         Some("oauth2")
     } else if has("openIdConnectUrl") {
         Some("openIdConnect")
-    } else if has("name") && (has("in") || has("location")) {
+    } else if has("name") && (has("in") || has("location") || has("in_")) {
         Some("apiKey")
     } else {
         None

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::informal::names::credential_members;
-use super::names::{binding, location, take_flows, take_version};
+use super::names::{binding, take_flows, take_location, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
@@ -141,7 +141,7 @@ pub(super) fn scheme(
     let description = inner.text("description", Length::Prose, out);
     let kind = match wrapper {
         "apiKeySecurityScheme" => SchemeKind::ApiKey {
-            location: location(inner.text("location", Length::Line, out), &at, out),
+            location: take_location(&mut inner, out),
             parameter: inner.text("name", Length::Line, out).unwrap_or_default(),
         },
         "httpAuthSecurityScheme" => SchemeKind::Http {
