@@ -518,3 +518,81 @@ fn a_list_of_schemes_and_examples_that_are_objects_are_read() {
     }));
     assert_eq!(a2a_card::auth_labels(&parsed.card), ["mutualTLS"]);
 }
+
+#[test]
+fn texts_by_language_are_read_in_english_and_found_in_all() {
+    let languages = json!({"de": "Hafenbuch", "en-GB": "Harbour book"});
+    let listed = json!([
+        {"language": "de", "text": "Hafenbuch"}, {"lang": "en", "value": "Harbour book"}
+    ]);
+    for text in [languages, listed] {
+        let card = json!({
+            "name": text, "description": text, "url": "https://a.agents.dev/",
+            "skills": [{"id": "s", "name": text, "description": {"default": "Tides"}, "tags": "sea, tides ,, moon"}],
+        });
+        let parsed = parse(card.to_string().as_bytes()).unwrap();
+        let card = parsed.card;
+        assert_eq!(card.name, "Harbour book");
+        assert_eq!(card.description.as_deref(), Some("Harbour book"));
+        assert_eq!(card.skills[0].name, "Harbour book");
+        assert_eq!(card.skills[0].description.as_deref(), Some("Tides"));
+        assert_eq!(card.skills[0].tags, ["sea", "tides", "moon"]);
+        assert_eq!(card.other_texts, ["Hafenbuch"]);
+        let coerced = parsed
+            .findings
+            .iter()
+            .filter(|f| f.rule == "member.coerced");
+        assert_eq!(coerced.count(), 5, "{:?}", parsed.findings);
+    }
+    // Without English the first one; other objects are no texts, and an address has no language.
+    let first = read(
+        json!({"description": {"fr": "Marées", "de": "Gezeiten"}, "url": "https://a.agents.dev/"}),
+    );
+    assert_eq!(first.card.description.as_deref(), Some("Marées"));
+    for other in [
+        json!({"short": "x"}),
+        json!({}),
+        json!([]),
+        json!({"en": 7}),
+        json!(["x"]),
+    ] {
+        let parsed = read(json!({"description": other, "url": "https://a.agents.dev/"}));
+        assert_eq!(parsed.card.description, None, "{other}");
+    }
+    let parsed = read(json!({"url": {"en": "https://a.agents.dev/"}}));
+    assert!(parsed.card.interfaces.is_empty());
+}
+
+#[test]
+fn skills_are_read_where_cards_have_them() {
+    let names = |members: Value| -> Vec<String> {
+        let skills = read(members).card.skills;
+        skills.into_iter().map(|skill| skill.name).collect()
+    };
+    let plan = json!([{"id": "plan", "name": "Plan trips"}]);
+    assert_eq!(
+        names(json!({"capabilities": {"skills": plan}})),
+        ["Plan trips"]
+    );
+    assert_eq!(
+        names(json!({"capabilities": {"skills": ["grep"], "tools": ["sed"]}, "skills": plan})),
+        ["Plan trips", "sed", "grep"]
+    );
+    let tiers = json!({"profile": "/a/b.json", "tier1": ["route", "verify"], "tier2": ["grow", {"id": "x"}, "route"]});
+    assert_eq!(
+        names(json!({"skills": tiers})),
+        ["route", "verify", "grow", "x"]
+    );
+    let parsed = read(json!({"skills": tiers}));
+    assert!(parsed.findings.iter().any(|f| f.rule == "skill.list"));
+    assert!(!parsed.card.unknown.contains_key("skills"));
+    assert!(names(json!({"skills": {"profile": "/a/b.json"}})).is_empty());
+    let classes = json!([
+        {"category_name": "nlp"}, {"class_name": "summarization", "category_name": "nlp"},
+        {"name": "Plan", "class_name": "planning"}, {"class_uid": 7}
+    ]);
+    assert_eq!(
+        names(json!({"skills": classes})),
+        ["nlp", "summarization", "Plan"]
+    );
+}

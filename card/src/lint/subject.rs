@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
-use crate::wire::elsewhere::{SKILL_PLACES, is_long, places_of_skills};
+use crate::wire::elsewhere::{SKILL_PLACES, TOOL_PLACES, is_long, places_of_skills};
 use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
 
@@ -192,23 +192,31 @@ impl<'a> Subject<'a> {
     }
 
     /// The positions of the tools among the capabilities that are read as skills, which follow `skip` others.
-    fn located_tools(&self, skip: usize) -> Option<(Spot, Vec<Step>)> {
-        let tools = self.document.get("capabilities")?.get("tools")?;
+    fn located_tools(&self, skip: usize) -> Vec<(Spot, Vec<Step>)> {
+        let capabilities = self.document.get("capabilities");
         let mut read = self.parsed.card.skills.iter().skip(skip).peekable();
-        // Those that are no skills of their own were left out.
-        let is_next = |step: &Step| {
-            let (value, name) = match step {
-                Step::Index(index) => (tools.get(*index), None),
-                Step::Name(name) => (tools.get(name), Some(name.as_str())),
+        let mut places = Vec::new();
+        for name in TOOL_PLACES {
+            let Some(tools) = capabilities.and_then(|capabilities| capabilities.get(name)) else {
+                continue;
             };
-            let text = |name: &str| value.and_then(|value| value.get(name)?.as_str());
-            let id = text("id").or(name).or(text("name"));
-            let id = id.or(value.and_then(Value::as_str)).map(str::trim);
-            read.next_if(|skill| Some(skill.id.as_str()) == id)
-                .is_some()
-        };
-        let steps = steps(tools).into_iter().filter(is_next);
-        Some((Spot::new(Some("capabilities"), "tools"), steps.collect()))
+            // Those that are no skills of their own were left out.
+            let is_next = |step: &Step| {
+                let (value, key) = match step {
+                    Step::Index(index) => (tools.get(*index), None),
+                    Step::Name(name) => (tools.get(name), Some(name.as_str())),
+                };
+                let text = |name: &str| value.and_then(|value| value.get(name)?.as_str());
+                let id = text("id").or(key).or_else(|| text("name"));
+                let id = id.or_else(|| value?.as_str()).map(str::trim);
+                read.next_if(|skill| Some(skill.id.as_str()) == id)
+                    .is_some()
+            };
+            let mut steps = steps(tools);
+            steps.retain(is_next);
+            places.push((Spot::new(Some("capabilities"), name), steps));
+        }
+        places
     }
 }
 
@@ -276,9 +284,9 @@ fn is_read(skill: &Value) -> bool {
     };
     match skill {
         Value::String(_) => told(skill),
-        Value::Object(_) => ["id", "name"]
+        Value::Object(_) => ["id", "name", "className", "categoryName"]
             .iter()
-            .any(|name| skill.get(name).is_some_and(told)),
+            .any(|name| member(skill, name).is_some_and(told)),
         _ => false,
     }
 }

@@ -204,7 +204,7 @@ pub(crate) const CAPABILITIES_TOOLS: Rule = Rule::new(
     Warning,
     "1.0 §4.4.5",
     "what the agent can do in `skills`",
-    "move the tools to `skills`; they are read as skills here too, but clients do not read them",
+    "move this list to the card's own `skills`; it is read as skills here too, but clients do not read it",
 );
 pub(crate) const SKILLS_ELSEWHERE: Rule = Rule::new(
     "skill.elsewhere",

@@ -8,6 +8,9 @@ use crate::member::{self, Length, MAX_LIST, Members};
 use crate::pointer::Pointer;
 use crate::{Skill, rules};
 
+/// Members of `capabilities` that list skills in real cards.
+pub(crate) const TOOL_PLACES: [&str; 2] = ["tools", "skills"];
+
 /// Members that list skills in real cards.
 pub(crate) const SKILL_PLACES: [&str; 3] = ["capabilities", "tools", "services"];
 

@@ -1,9 +1,11 @@
 //! Reads skills: objects in every version, texts and named tools in real cards.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::names::take_modes;
-use super::security;
+use super::{elsewhere, security};
 use crate::finding::Findings;
 use crate::member::{self, Length, MAX_LIST, Members};
 use crate::pointer::Pointer;
@@ -45,6 +47,18 @@ fn examples(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
     texts
 }
 
+/// Takes the tags; one text with commas is several.
+fn tags(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
+    let is_text = members.peek("tags").is_some_and(Value::is_string);
+    let tags = members.texts("tags", Length::Line, out);
+    if !is_text {
+        return tags;
+    }
+    let split = tags.iter().flat_map(|text| text.split([',', ';']));
+    let split = split.map(str::trim).filter(|tag| !tag.is_empty());
+    split.take(MAX_LIST).map(str::to_owned).collect()
+}
+
 /// The first text in an example that is a prompt.
 fn prompt(value: &Value, depth: usize) -> Option<&str> {
     match value {
@@ -73,6 +87,18 @@ pub(super) fn skills(
         Value::Object(named) if named.values().all(Value::is_object) => {
             out.add(&rules::SKILL_SHAPE, &at, "an object");
             self::named(named, &at, declared, out)
+        }
+        Value::Object(tiers) if tiers.values().any(Value::is_array) => {
+            out.add(&rules::SKILL_SHAPE, &at, "lists in an object");
+            let lists = tiers.into_iter().filter_map(|(name, value)| match value {
+                Value::Array(list) => Some(elsewhere::listed(list, &at.name(&name), out)),
+                _ => None,
+            });
+            let mut seen = HashSet::new();
+            let skills = lists
+                .flatten()
+                .filter(|skill| seen.insert(skill.id.clone()));
+            skills.take(MAX_LIST).collect()
         }
         Value::String(_) => {
             out.add_value(&rules::SKILL_SHAPE, &at, &value);
@@ -150,8 +176,14 @@ pub(super) fn skill(
     let key = key
         .and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out))
         .filter(|key| !key.is_empty());
-    let id = members.text("id", Length::Line, out).or(key);
+    let mut id = members.text("id", Length::Line, out).or(key);
     let name = members.text("name", Length::Line, out);
+    if id.is_none() && name.is_none() {
+        // The Open Agentic Schema Framework names skills by their class.
+        id = members
+            .text("className", Length::Line, out)
+            .or_else(|| members.text("categoryName", Length::Line, out));
+    }
     let (id, name) = match (id, name) {
         (Some(id), Some(name)) => (id, name),
         (None, Some(name)) => {
@@ -171,7 +203,7 @@ pub(super) fn skill(
         id,
         name,
         description: members.text("description", Length::Prose, out),
-        tags: members.texts("tags", Length::Line, out),
+        tags: tags(&mut members, out),
         examples: examples(&mut members, out),
         input_modes: take_modes(&mut members, "inputModes", out),
         output_modes: take_modes(&mut members, "outputModes", out),
