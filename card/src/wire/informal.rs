@@ -8,8 +8,8 @@ mod demand;
 mod members;
 pub(super) mod names;
 
-pub(crate) use demand::is_scheme_list;
 pub(super) use demand::{CredentialDemand, flag_of};
+pub(crate) use demand::{is_scheme_list, names_no_scheme};
 pub(crate) use members::{asks, demand_of, members};
 pub(crate) use names::is_about_credentials;
 

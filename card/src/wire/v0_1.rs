@@ -34,7 +34,8 @@ pub(super) fn authentication(
     }
     let told = CredentialDemand::by(&value);
     let unread = value.clone();
-    let (labels, mut details) = labels(value, &unread, &at, out);
+    let (mut labels, mut details) = labels(value, &unread, &at, out);
+    labels.retain(|label| !informal::names_no_scheme(label));
     if labels.is_empty() {
         // In a form of no version, or unreadable.
         let demands = told.demands();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::informal::names_no_scheme;
 use super::names;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -23,6 +24,9 @@ pub(super) fn scheme(
             guess.to_owned()
         }
     };
+    if names_no_scheme(&label) {
+        return None;
+    }
     let mut kind = labelled(&label);
     if named.is_some() && !is_exact(&label) {
         out.add(&rules::SCHEME_KIND, &at.name("type"), &label);
@@ -102,7 +106,10 @@ pub(crate) fn labelled(label: &str) -> SchemeKind {
         scheme: scheme.to_owned(),
         bearer_format: format.map(str::to_owned),
     };
-    match member::folded(label).as_str() {
+    let folded = member::folded(label);
+    // `api_key_required` names the key as well.
+    let named = folded.strip_suffix("required").unwrap_or(&folded);
+    match named {
         "apikey" | "key" => SchemeKind::ApiKey {
             location: String::new(),
             parameter: String::new(),

@@ -140,7 +140,8 @@ impl CredentialDemand {
             self.flag(flag);
             return;
         }
-        let is_label = text.chars().count() <= MAX_LABEL_CHARS
+        let is_label = !names_no_scheme(text)
+            && text.chars().count() <= MAX_LABEL_CHARS
             && !text.contains(char::is_whitespace)
             && !text.contains("://");
         match labelled(text) {
@@ -272,6 +273,20 @@ pub(crate) fn flag_of(text: &str) -> Option<bool> {
         }
         _ => None,
     }
+}
+
+/// Whether a label is about credentials or permissions, but names no way to authenticate: `role_based`, `auth_required`.
+pub(crate) fn names_no_scheme(label: &str) -> bool {
+    const POLICIES: [&str; 6] = [
+        "rolebased",
+        "rolebasedaccesscontrol",
+        "rbac",
+        "attributebased",
+        "abac",
+        "permissionbased",
+    ];
+    let is_unknown = matches!(labelled(label), SchemeKind::Other { .. });
+    is_unknown && (POLICIES.contains(&folded(label).as_str()) || is_demand(label))
 }
 
 /// Whether a value is a list of schemes of kinds that are known, by its form alone.

@@ -8,9 +8,11 @@ use crate::member::{MAX_LIST, is_spelling};
 use crate::wire::members::NESTS;
 
 /// Members of a card that may contain members about credentials, besides those of [`NESTS`].
-const HOLDERS: [&str; 4] = [
+const HOLDERS: [&str; 6] = [
     "capabilities",
     "metadata",
+    "callingPattern",
+    "a2aTransport",
     "supportedInterfaces",
     "additionalInterfaces",
 ];
