@@ -596,3 +596,32 @@ fn skills_are_read_where_cards_have_them() {
         ["nlp", "summarization", "Plan"]
     );
 }
+
+#[test]
+fn an_address_that_is_listed_twice_counts_once() {
+    let entry =
+        |url: &str| json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    let parsed = read(json!({"supportedInterfaces": [
+        entry("https://a.agents.dev"), entry("https://A.agents.dev:443/"), entry(" https://a.agents.dev/ "),
+        entry("https://a.agents.dev/x"), entry("https://a.agents.dev/x/"),
+    ]}));
+    let urls: Vec<_> = parsed
+        .card
+        .interfaces
+        .iter()
+        .map(|one| one.url.as_str())
+        .collect();
+    assert_eq!(
+        urls,
+        [
+            "https://a.agents.dev",
+            "https://a.agents.dev/x",
+            "https://a.agents.dev/x/"
+        ]
+    );
+    let flat = read(json!({
+        "url": "https://a.agents.dev", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{"url": "https://a.agents.dev/", "transport": "JSONRPC"}],
+    }));
+    assert_eq!(flat.card.interfaces.len(), 1);
+}

@@ -6,6 +6,7 @@ use super::target::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
+use crate::wire::normal_address;
 use crate::{Family, Interface, Parsed, rules};
 
 /// Sets the version of every interface, and keeps those that the version can express.
@@ -37,7 +38,7 @@ pub(super) fn complete(
             protocol_version,
             tenant,
         } = interface.clone();
-        seen.insert((url, binding, protocol_version, tenant))
+        seen.insert((normal_address(&url), binding, protocol_version, tenant))
     });
     if interfaces.len() > MAX_LIST {
         let found = format!("{} elements", interfaces.len());

@@ -10,6 +10,7 @@ use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
+use crate::wire::normal_address;
 use crate::{Family, Interface};
 
 /// Addresses are absolute.
@@ -115,7 +116,7 @@ pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
         let text = |name| member(entry, name).and_then(|value| value.as_str());
         let Some(url) = text("url") else { continue };
         let rest = ["protocolBinding", "protocolVersion", "tenant"].map(text);
-        if !seen.insert((url, rest)) {
+        if !seen.insert((normal_address(url.trim()), rest)) {
             out.add(rule, &at.index(index), url);
         }
     }

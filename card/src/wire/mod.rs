@@ -19,6 +19,7 @@ pub(crate) mod v1_0;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
+use url::Url;
 
 use self::shape::CardShape;
 use crate::finding::Findings;
@@ -241,7 +242,7 @@ fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut known: HashMap<(String, String, Option<String>), Vec<Option<String>>> = HashMap::new();
     for interface in interfaces.drain(..).chain(flat) {
         let key = (
-            interface.url.clone(),
+            normal_address(&interface.url),
             interface.binding.clone(),
             interface.tenant.clone(),
         );
@@ -258,6 +259,11 @@ fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
         }
     }
     *interfaces = kept;
+}
+
+/// The address in the form in which equal ones are equal texts (RFC 3986 §6.2.2), or as it is.
+pub(crate) fn normal_address(address: &str) -> String {
+    Url::parse(address).map_or_else(|_| address.to_owned(), String::from)
 }
 
 /// Describes, for the finding, where a card without an address has something like one; it is never called.
