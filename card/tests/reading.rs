@@ -1,7 +1,10 @@
 //! Findings about each shape and each irregularity of real cards: one row for each.
 #![allow(clippy::unwrap_used)]
 
-use a2a_card::{Family, MAX_LIST, Parsed, SchemeKind, Severity, all_findings, parse};
+use a2a_card::{
+    ConversionTarget, Family, MAX_LIST, Parsed, SchemeKind, Severity, Spoken, UNKNOWN_BINDING,
+    all_findings, parse, ranked_interfaces,
+};
 use serde_json::{Value, json};
 
 /// The parsed card of these members and a name.
@@ -624,4 +627,115 @@ fn an_address_that_is_listed_twice_counts_once() {
         "additionalInterfaces": [{"url": "https://a.agents.dev/", "transport": "JSONRPC"}],
     }));
     assert_eq!(flat.card.interfaces.len(), 1);
+}
+
+#[test]
+fn an_address_in_a_member_of_no_version_has_an_unknown_binding() {
+    for (members, url, pointer) in [
+        (
+            json!({"endpoint": "http://a.agents.dev/run"}),
+            "http://a.agents.dev/run",
+            "/endpoint",
+        ),
+        (
+            json!({"endpoints": {"base_url": "http://a.agents.dev", "health": "http://a.agents.dev/h"}}),
+            "http://a.agents.dev",
+            "/endpoints/base_url",
+        ),
+        (
+            json!({"url": "", "endpoints": {"baseUrl": "http://a.agents.dev/b"}}),
+            "http://a.agents.dev/b",
+            "/endpoints/baseUrl",
+        ),
+    ] {
+        let parsed = read(members.clone());
+        let interface = &parsed.card.interfaces[0];
+        assert_eq!(
+            (interface.url.as_str(), interface.binding.as_str()),
+            (url, UNKNOWN_BINDING)
+        );
+        assert_eq!(parsed.card.interfaces.len(), 1, "{members}");
+        assert!(parsed.findings.iter().any(|f| f.rule == "card.no-address"));
+        let mut card = members.clone();
+        card["name"] = json!("A");
+        let findings = all_findings(&parsed, card.to_string().as_bytes());
+        let http = findings.iter().find(|f| f.rule == "endpoint.http").unwrap();
+        assert_eq!(http.pointer, pointer);
+        // Nobody calls it by itself, and no conversion makes it an address of A2A.
+        let spoken = [Spoken {
+            binding: "JSONRPC",
+            versions: &["1"],
+        }];
+        let ranked = ranked_interfaces(&parsed.card, &spoken);
+        assert_eq!(ranked[0].spoken, None);
+        assert!(
+            ranked[0].reason.contains("does not name the binding"),
+            "{}",
+            ranked[0].reason
+        );
+        for target in ConversionTarget::ALL {
+            let converted = a2a_card::convert(&parsed, target);
+            assert!(
+                converted
+                    .findings
+                    .iter()
+                    .any(|f| f.rule == "convert.no-address")
+            );
+            assert!(!json!(converted.card).to_string().contains("a.agents.dev"));
+        }
+    }
+    // It counts only where there is no other, and is an address at all.
+    for members in [
+        json!({"url": "https://a.agents.dev/", "endpoint": "https://b.agents.dev/"}),
+        json!({"endpoint": "ask us", "url": "https://a.agents.dev/"}),
+    ] {
+        let parsed = read(members);
+        assert_eq!(parsed.card.interfaces.len(), 1);
+        assert_eq!(parsed.card.interfaces[0].url, "https://a.agents.dev/");
+    }
+    assert!(
+        read(json!({"endpoint": "local harness"}))
+            .card
+            .interfaces
+            .is_empty()
+    );
+}
+
+#[test]
+fn streamable_http_is_json_rpc_but_of_an_mcp_server() {
+    let bindings = |members: Value| -> Vec<String> {
+        let interfaces = read(members).card.interfaces;
+        interfaces.into_iter().map(|one| one.binding).collect()
+    };
+    let url = "https://a.agents.dev/a2a";
+    for members in [
+        json!({"url": url, "protocolVersion": "0.3.0", "preferredTransport": "streamable-http"}),
+        json!({"supportedInterfaces": [{"url": url, "transport": "Streamable HTTP"}]}),
+        json!({"additionalInterfaces": [{"url": url, "transport": "streamable_http"}]}),
+    ] {
+        assert_eq!(bindings(members.clone()), ["JSONRPC"], "{members}");
+        let mut card = members;
+        card["name"] = json!("A");
+        let parsed = parse(card.to_string().as_bytes()).unwrap();
+        let converted = a2a_card::to_1_0(&parsed);
+        let lost = converted
+            .findings
+            .iter()
+            .any(|f| f.rule == "convert.no-client");
+        assert!(!lost, "{card}");
+    }
+    for entry in [
+        json!({"url": "https://a.agents.dev/mcp", "transport": "streamable-http"}),
+        json!({"url": url, "type": "mcp", "transport": "streamable-http"}),
+    ] {
+        let parsed = read(json!({"supportedInterfaces": [entry]}));
+        assert_eq!(parsed.card.interfaces[0].binding, "streamable-http");
+        let converted = a2a_card::to_1_0(&parsed);
+        assert!(
+            converted
+                .findings
+                .iter()
+                .any(|f| f.rule == "convert.no-client")
+        );
+    }
 }

@@ -58,7 +58,10 @@ pub(super) fn compare_undefined_members<'a>(
     at: &Pointer<'_>,
     out: &mut Changes,
 ) {
-    let is_about = |name: &str| informal::is_about_credentials(&shown_name(name));
+    let is_about = |name: &str| {
+        let name = shown_name(name);
+        informal::is_about_credentials(&name) || name == "schemes"
+    };
     for (name, sides) in listed_pairs(&old.rest, &new.rest) {
         if !is_about(name) {
             continue;

@@ -7,9 +7,9 @@ use url::Url;
 
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
-use crate::wire::elsewhere::{SKILL_PLACES, TOOL_PLACES, is_long, places_of_skills};
+use crate::wire::elsewhere::{self, SKILL_PLACES, TOOL_PLACES, is_long, places_of_skills};
 use crate::wire::members::NESTS;
-use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
+use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill, UNKNOWN_BINDING};
 
 /// Facts about a card that are not in its bytes. Rules that need missing facts do not apply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +43,8 @@ enum AddressPosition {
     Entry(&'static str, usize),
     /// `url` itself.
     Flat,
+    /// A member of no version.
+    Elsewhere,
 }
 
 /// One step into a list or an object.
@@ -117,6 +119,11 @@ impl<'a> Subject<'a> {
                 AddressPosition::Flat => {
                     visit(interface, url.as_ref(), &self.spot("url").below(&root));
                 }
+                AddressPosition::Elsewhere => {
+                    let found = elsewhere::address(|name| Some(self.find(name)?.1));
+                    let spot = found.map_or_else(|| self.spot("url"), |(spot, _)| spot);
+                    visit(interface, url.as_ref(), &spot.below(&root));
+                }
             }
         }
     }
@@ -159,7 +166,11 @@ impl<'a> Subject<'a> {
         let interfaces = self.parsed.card.interfaces.iter();
         interfaces
             .map(|interface| {
-                let place = places.get(interface.url.as_str()).copied();
+                let place = if interface.binding == UNKNOWN_BINDING {
+                    Some(AddressPosition::Elsewhere)
+                } else {
+                    places.get(interface.url.as_str()).copied()
+                };
                 (address(interface), place.unwrap_or(AddressPosition::Flat))
             })
             .collect()

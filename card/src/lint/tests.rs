@@ -319,6 +319,37 @@ fn interfaces_are_reached_over_http_and_told_once() {
         "endpoint.repeated",
         "/supportedInterfaces/1",
     );
+    for path in [
+        "message:stream",
+        "a2a/message/send",
+        "tasks/sendSubscribe",
+        "mcp/",
+        ".well-known/agent-card.json",
+        "team/agent.json?v=1",
+    ] {
+        breaks(
+            |c| {
+                c["supportedInterfaces"][0]["url"] =
+                    json!(format!("https://desk.agents-r-us.io/{path}"))
+            },
+            "endpoint.not-agent",
+            "/supportedInterfaces/0/url",
+        );
+    }
+    // Whoever names the protocol says it already, and a path may have such words in it.
+    for (url, binding) in [
+        ("https://desk.agents-r-us.io/mcp", "MCP"),
+        ("https://desk.agents-r-us.io/mcp/a2a", "JSONRPC"),
+        ("https://mcp.agents-r-us.io/agent", "JSONRPC"),
+    ] {
+        let mut card = good();
+        card["supportedInterfaces"][0]["url"] = json!(url);
+        card["supportedInterfaces"][0]["protocolBinding"] = json!(binding);
+        let is_told = found(&card)
+            .iter()
+            .any(|(rule, _)| rule == "endpoint.not-agent");
+        assert!(!is_told, "{url}");
+    }
 }
 
 #[test]

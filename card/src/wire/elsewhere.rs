@@ -1,10 +1,10 @@
-//! Reads the skills of cards that list them under another name, where the form is plain.
+//! Reads the skills and the address of cards that have them under another name, where the form is plain.
 
 use serde_json::Value;
 
 use super::{capability, skill};
 use crate::finding::Findings;
-use crate::member::{self, Length, MAX_LIST, Members};
+use crate::member::{self, Length, MAX_LIST, Members, Spot, is_spelling};
 use crate::pointer::Pointer;
 use crate::{Skill, rules};
 
@@ -13,6 +13,34 @@ pub(crate) const TOOL_PLACES: [&str; 2] = ["tools", "skills"];
 
 /// Members that list skills in real cards.
 pub(crate) const SKILL_PLACES: [&str; 3] = ["capabilities", "tools", "services"];
+
+/// Members that contain the agent's address in real cards, with the object that they are in.
+const ADDRESS_PLACES: [(Option<&str>, &str); 3] = [
+    (None, "endpoint"),
+    (Some("endpoints"), "a2aUrl"),
+    (Some("endpoints"), "baseUrl"),
+];
+
+/// The first address in such a member, with its position; `find` gives a member of the card.
+pub(crate) fn address<'v>(
+    find: impl Fn(&'static str) -> Option<&'v Value>,
+) -> Option<(Spot, &'v str)> {
+    ADDRESS_PLACES.into_iter().find_map(|(outer, name)| {
+        let (spelling, value) = match outer {
+            None => (name.to_owned(), find(name)?),
+            Some(outer) => {
+                let members = find(outer)?.as_object()?;
+                let (spelling, value) = members.iter().find(|(key, _)| is_spelling(key, name))?;
+                (spelling.clone(), value)
+            }
+        };
+        let text = value.as_str()?.trim();
+        let is_address = (text.contains("://") || text.starts_with('/'))
+            && text.chars().count() <= Length::Address.limit()
+            && !text.contains(char::is_whitespace);
+        is_address.then(|| (Spot::new(outer, spelling), text))
+    })
+}
 
 /// Whether a list of that many skills is so long that readers see only its beginning.
 pub(crate) fn is_long(skills: usize) -> bool {

@@ -28,7 +28,8 @@ use crate::other_texts::OtherTexts;
 use crate::pointer::Pointer;
 use crate::refusal::ParseError;
 use crate::{
-    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill, rules,
+    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
+    UNKNOWN_BINDING, rules,
 };
 use members::{CARD_MEMBERS, NESTS, is_security_member};
 
@@ -160,6 +161,13 @@ fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) 
     if interfaces.is_empty() {
         let found = address_elsewhere(members);
         out.add(&rules::CARD_NO_ADDRESS, &Pointer::Root, &found);
+        let address = elsewhere::address(|name| members.peek(name));
+        interfaces.extend(address.map(|(_, url)| Interface {
+            url: url.to_owned(),
+            binding: UNKNOWN_BINDING.to_owned(),
+            protocol_version: shape.flat_version.clone(),
+            tenant: None,
+        }));
     }
     interfaces
 }
@@ -266,7 +274,7 @@ pub(crate) fn normal_address(address: &str) -> String {
     Url::parse(address).map_or_else(|_| address.to_owned(), String::from)
 }
 
-/// Describes, for the finding, where a card without an address has something like one; it is never called.
+/// Describes, for the finding, where a card without an address has something like one.
 fn address_elsewhere(members: &Members<'_>) -> String {
     const PLACES: [&str; 9] = [
         "endpoint",

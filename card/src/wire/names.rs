@@ -65,6 +65,18 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
     core.to_owned()
 }
 
+/// The binding of an interface at that address: what is called streamable HTTP is JSON-RPC over HTTP, as A2A has it,
+/// unless it is the transport of an MCP server.
+pub(super) fn binding_at(url: &str, binding: String, is_mcp: bool) -> String {
+    let is_streamable = member::folded(&binding) == "streamablehttp";
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    if is_streamable && !is_mcp && !path.trim_end_matches('/').ends_with("/mcp") {
+        "JSONRPC".to_owned()
+    } else {
+        binding
+    }
+}
+
 /// Takes the location of an API key, in lower case; empty if the scheme does not name one. It is `in` in 0.x and
 /// `location` in 1.0; cards of every age have either, or `in_` and `In.header` as Python writes them.
 pub(super) fn take_location(members: &mut Members<'_>, out: &mut Findings) -> String {

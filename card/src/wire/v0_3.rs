@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::informal::names::credential_members;
 use super::informal::{CredentialDemand, is_scheme_list};
-use super::names::{binding, take_version};
+use super::names::{binding, binding_at, take_version};
+use super::v1_0::is_mcp;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
@@ -26,6 +27,7 @@ pub(super) fn interfaces(
     };
     let mut interfaces = Vec::new();
     if let Some(url) = members.text("url", Length::Address, out) {
+        let preferred = binding_at(&url, preferred, false);
         interfaces.push(dated(url, preferred, version));
     }
     let Some((spot, value)) = members.take("additionalInterfaces", out) else {
@@ -70,6 +72,7 @@ fn additional(
     out: &mut Findings,
 ) -> Option<Interface> {
     let at = entry.at();
+    let is_mcp = is_mcp(&entry);
     let binding = ["transport", "protocolBinding", "type", "protocol"]
         .into_iter()
         .find_map(|name| {
@@ -85,6 +88,7 @@ fn additional(
         out.add(&rules::INTERFACE_URL, &at, &binding);
         return None;
     };
+    let binding = binding_at(&url, binding, is_mcp);
     let mut interface = dated(url, binding, version);
     interface.protocol_version = own_version.or(interface.protocol_version);
     Some(interface)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, MAX_CARD_BYTES};
+use a2a_card::{AgentCard, Interface, MAX_CARD_BYTES, UNKNOWN_BINDING};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -246,7 +246,27 @@ pub(crate) async fn card(
             arguments.agent
         ))
     })?;
-    Ok(parsed.card)
+    let mut card = parsed.card;
+    name_binding(&mut card, arguments)?;
+    Ok(card)
+}
+
+/// Takes the user's word for the binding of an address that the card names without one.
+fn name_binding(card: &mut AgentCard, arguments: &AgentArgs) -> Result<(), Failure> {
+    let is_unnamed = |one: &Interface| one.binding == UNKNOWN_BINDING;
+    if card.interfaces.is_empty() || !card.interfaces.iter().all(is_unnamed) {
+        return Ok(());
+    }
+    let Some(binding) = given(&arguments.binding) else {
+        return Err(Failure::new(format!(
+            "the card of {} names an address, but not how it is called; add --binding JSONRPC if the agent speaks JSON-RPC there",
+            arguments.agent
+        )));
+    };
+    for interface in &mut card.interfaces {
+        interface.binding.clone_from(&binding);
+    }
+    Ok(())
 }
 
 /// An empty variable is a variable that is not set.
