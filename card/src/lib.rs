@@ -41,6 +41,7 @@
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
 
+mod addresses;
 mod auth_requirements;
 mod convert;
 mod diff;
@@ -71,6 +72,7 @@ mod text;
 mod wire;
 mod words;
 
+pub use addresses::{has_relative_address, with_absolute_addresses};
 pub use auth_requirements::{AuthRequirements, AuthScheme, auth_requirements, has_unreadable_auth};
 pub use convert::{
     CONVERTED_EXTENSION, ConversionTarget, Converted, UnknownTarget, convert, to_0_3, to_1_0,

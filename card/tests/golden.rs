@@ -108,6 +108,7 @@ fn the_fixtures_show_nearly_every_rule() {
         "signature.count",
         "endpoint.not-agent",
         "endpoint.other-domain",
+        "endpoint.relative",
         "version.alone",
         "version.kept",
         "signature.uncovered",

@@ -1,5 +1,7 @@
 //! Agents that are written after descriptions of A2A other than the specification are found by every word of their cards.
 
+use a2a_card::ConversionTarget;
+use a2a_registry_server::agents::cards::agent_card_as;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::search::query::SearchQuery;
 use serde_json::{Value, json};
@@ -10,7 +12,8 @@ use crate::support::stage::Stage;
 
 both_databases!(
     tools_beside_skills_are_found_shown_and_counted,
-    schemes_and_examples_of_the_0_3_reference_are_shown_and_found
+    schemes_and_examples_of_the_0_3_reference_are_shown_and_found,
+    addresses_are_completed_by_the_url_of_their_card
 );
 
 /// An approved agent with that card.
@@ -89,5 +92,48 @@ async fn schemes_and_examples_of_the_0_3_reference_are_shown_and_found(url: &str
     for (auth, count) in [("none", 0), ("apiKey", 1), ("http:bearer", 1)] {
         let list = stage.found(&Caller::default(), &found(auth)).await;
         assert_eq!(list.total, count, "{auth}");
+    }
+}
+
+/// The same bytes at two places are two agents with an address each, in the view, in the look-up and in conversions.
+async fn addresses_are_completed_by_the_url_of_their_card(url: &str) {
+    let stage = Stage::new(url).await;
+    let card = json!({
+        "name": "Desk", "description": "Answers letters", "version": "1", "url": "/a2a/rpc",
+        "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "S", "description": "S", "tags": ["s"]}],
+    });
+    for domain in ["one.agents-test.com", "two.agents-test.com"] {
+        let agent = publish(&stage, domain, &card).await;
+        stage.settle().await;
+        let address = format!("https://{domain}/a2a/rpc");
+        let list = stage
+            .found(&Caller::default(), &SearchQuery::default())
+            .await;
+        let hit = list
+            .agents
+            .iter()
+            .find(|hit| hit.summary.id == agent)
+            .unwrap();
+        assert_eq!(hit.summary.interfaces[0].url, address);
+        let caller = Caller::default();
+        let id = agent.to_string();
+        for _ in 0..2 {
+            let converted = agent_card_as(&stage.app, &caller, &id, None, ConversionTarget::V1_0)
+                .await
+                .unwrap();
+            let converted: Value = serde_json::from_slice(&converted.bytes).unwrap();
+            assert_eq!(converted["supportedInterfaces"][0]["url"], address.as_str());
+        }
+        let original = stage.served(agent).await.unwrap();
+        assert_eq!(original, serde_json::to_vec(&card).unwrap());
+        let version = stage.versions(agent).await.remove(0);
+        assert!(
+            version.findings.contains("endpoint.relative"),
+            "{}",
+            version.findings
+        );
+        assert!(!version.has_error, "{}", version.findings);
     }
 }

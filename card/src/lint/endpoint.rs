@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use super::subject::{Subject, member};
+use crate::addresses::completed;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
@@ -17,6 +18,18 @@ use crate::{Family, Interface, UNKNOWN_BINDING};
 pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         if url.is_none() {
+            out.add(rule, at, &interface.url);
+        }
+    });
+}
+
+/// Addresses are complete in themselves, even where the card's own URL completes them.
+pub(super) fn relative(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let Some(card_url) = subject.context.card_url else {
+        return;
+    };
+    subject.each_interface(|interface, _, at| {
+        if completed(interface, card_url).is_some() {
             out.add(rule, at, &interface.url);
         }
     });

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use url::Url;
 
+use crate::addresses::completed;
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
 use crate::wire::elsewhere::{self, SKILL_PLACES, TOOL_PLACES, is_long, places_of_skills};
@@ -14,7 +15,8 @@ use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill, UNKNOWN_BINDI
 /// Facts about a card that are not in its bytes. Rules that need missing facts do not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// URL from which the card was fetched: its endpoints should have the same registrable domain.
+    /// URL from which the card was fetched: its endpoints should have the same registrable domain, and it completes those
+    /// that are relative.
     pub card_url: Option<&'a Url>,
     /// The previous version of the card.
     pub previous: Option<&'a Parsed>,
@@ -171,7 +173,9 @@ impl<'a> Subject<'a> {
                 } else {
                     places.get(interface.url.as_str()).copied()
                 };
-                (address(interface), place.unwrap_or(AddressPosition::Flat))
+                let card_url = self.context.card_url;
+                let url = address(interface).or_else(|| completed(interface, card_url?));
+                (url, place.unwrap_or(AddressPosition::Flat))
             })
             .collect()
     }

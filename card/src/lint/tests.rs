@@ -392,6 +392,41 @@ fn endpoints_are_compared_with_where_the_card_lies() {
 }
 
 #[test]
+fn relative_addresses_are_completed_by_the_card_url() {
+    let judged = |endpoint: &str, card_url: Option<&str>| -> Vec<String> {
+        let mut card = good();
+        card["supportedInterfaces"][0]["url"] = json!(endpoint);
+        let bytes = card.to_string();
+        let parsed = parse(bytes.as_bytes()).unwrap();
+        let card_url = card_url.map(|url| url.parse().unwrap());
+        let context = LintContext {
+            card_url: card_url.as_ref(),
+            previous: None,
+        };
+        let findings = lint_in(&parsed, bytes.as_bytes(), context).into_iter();
+        findings
+            .map(|f| format!("{} {}", f.rule, f.pointer))
+            .collect()
+    };
+    let card_url = Some("https://desk.agents-r-us.io/.well-known/agent-card.json");
+    let told = ["endpoint.relative /supportedInterfaces/0/url"];
+    for endpoint in [
+        "/a2a",
+        "//desk.agents-r-us.io/a2a",
+        "desk.agents-r-us.io/a2a",
+    ] {
+        assert_eq!(judged(endpoint, card_url), told, "{endpoint}");
+        let unknown = ["endpoint.url /supportedInterfaces/0/url"];
+        assert_eq!(judged(endpoint, None), unknown, "{endpoint}");
+    }
+    // What it becomes is judged like any address.
+    let elsewhere = judged("//elsewhere.dev/a2a", card_url);
+    assert!(elsewhere.contains(&"endpoint.other-domain /supportedInterfaces/0/url".into()));
+    let unreadable = judged("not-a-url", card_url);
+    assert_eq!(unreadable, ["endpoint.url /supportedInterfaces/0/url"]);
+}
+
+#[test]
 fn versions_are_compared_with_the_card_before() {
     let ids = |before: &Value, now: &Value| -> Vec<String> {
         let (before, now) = (before.to_string(), now.to_string());

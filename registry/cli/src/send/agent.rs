@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, Interface, MAX_CARD_BYTES, UNKNOWN_BINDING};
+use a2a_card::{
+    AgentCard, Interface, MAX_CARD_BYTES, UNKNOWN_BINDING, has_relative_address,
+    with_absolute_addresses,
+};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -235,20 +238,25 @@ pub(crate) async fn card(
     console: &Console,
 ) -> Result<AgentCard, Failure> {
     let now = Arc::new(SystemClock).now();
-    let bytes = if arguments.direct {
-        fetch_card(&arguments.agent).await?
+    let mut card = if arguments.direct {
+        let (bytes, url) = fetch_card(&arguments.agent).await?;
+        with_absolute_addresses(&read(arguments, &bytes)?, &url).into_owned()
     } else {
         load_card(arguments, client, console, now.into()).await?
     };
-    let parsed = a2a_card::parse(&bytes).map_err(|error| {
+    name_binding(&mut card, arguments)?;
+    Ok(card)
+}
+
+/// The card in these bytes.
+fn read(arguments: &AgentArgs, bytes: &[u8]) -> Result<AgentCard, Failure> {
+    let parsed = a2a_card::parse(bytes).map_err(|error| {
         Failure::new(format!(
             "the card of {} cannot be read: {error}",
             arguments.agent
         ))
     })?;
-    let mut card = parsed.card;
-    name_binding(&mut card, arguments)?;
-    Ok(card)
+    Ok(parsed.card)
 }
 
 /// Takes the user's word for the binding of an address that the card names without one.
@@ -281,7 +289,7 @@ async fn load_card(
     client: &Client,
     console: &Console,
     now: Timestamp,
-) -> Result<Bytes, Failure> {
+) -> Result<AgentCard, Failure> {
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
         Ok(hit) => hit.summary.id,
@@ -313,13 +321,20 @@ async fn load_card(
             concerns.join("; it ")
         )));
     }
-    Ok(client
-        .card_version(id, &agent.hit.summary.card_digest)
-        .await?)
+    let summary = &agent.hit.summary;
+    let bytes = client.card_version(id, &summary.card_digest).await?;
+    let mut card = read(arguments, &bytes)?;
+    // The registry knows the URL of the card, which completes them.
+    if has_relative_address(&card) && card.interfaces.len() == summary.interfaces.len() {
+        for (own, known) in card.interfaces.iter_mut().zip(&summary.interfaces) {
+            own.url.clone_from(&known.url);
+        }
+    }
+    Ok(card)
 }
 
-/// The card at a URL, or at a host's well-known paths.
-async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
+/// The card at a URL, or at a host's well-known paths, with its URL.
+async fn fetch_card(word: &str) -> Result<(Bytes, Url), Failure> {
     let url = match AgentName::parse(word)? {
         AgentName::Url(url) => url,
         AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
@@ -331,7 +346,7 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         }
     };
     if url.path() != "/" || url.query().is_some() {
-        return Ok(fetch(&url, MAX_CARD_BYTES).await?);
+        return Ok((fetch(&url, MAX_CARD_BYTES).await?, url));
     }
     let at = |path: &str| {
         let mut url = url.clone();
@@ -339,11 +354,12 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         url
     };
     match fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
-        Ok(bytes) => Ok(bytes),
+        Ok(bytes) => Ok((bytes, at(AGENT_CARD_PATH))),
         // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
-            .await
-            .map_err(|_| error.into()),
+        Err(error) => match fetch(&at(AGENT_PATH), MAX_CARD_BYTES).await {
+            Ok(bytes) => Ok((bytes, at(AGENT_PATH))),
+            Err(_) => Err(error.into()),
+        },
     }
 }
 
