@@ -2,6 +2,7 @@
 
 mod conversation;
 mod credentials;
+mod described;
 mod faults;
 mod files;
 #[path = "../registry/a2a/tests/talk/raw.rs"]

@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use a2a_card::{Parsed, Severity, all_findings, auth_labels, parse, to_0_3, to_1_0};
-use serde_json::Value;
 
 /// Rows of the table: what is counted, and whether a card counts.
 type Row = (&'static str, fn(&Parsed) -> bool);
@@ -56,8 +55,6 @@ fn real_cards_are_counted() {
         files += 1;
         let bytes = std::fs::read(&path).unwrap();
         let Ok(parsed) = parse(&bytes) else { continue };
-        let stored: Value = serde_json::to_value(&parsed.card).unwrap();
-        assert!(stored.is_object());
         let findings = all_findings(&parsed, &bytes);
         errors += usize::from(findings.iter().any(|f| f.severity == Severity::Error));
         for (count, (_, counts)) in counts.iter_mut().zip(ROWS) {
