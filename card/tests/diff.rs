@@ -593,4 +593,13 @@ fn what_is_read_of_members_of_no_version_is_critical_where_it_leads_callers() {
     let schemes =
         |scheme: &str| json!({"name": "A", "url": "https://a.io", "schemes": [{"scheme": scheme}]});
     assert_eq!(class(&schemes("bearer"), &schemes("basic")), Critical);
+    let pattern = |auth: &str, note: &str| json!({"name": "A", "url": "https://a.io", "calling_pattern": {"auth": auth, "note": note}});
+    assert_eq!(
+        class(&pattern("bearer", "x"), &pattern("none", "x")),
+        Critical
+    );
+    assert_eq!(
+        class(&pattern("bearer", "x"), &pattern("bearer", "y")),
+        High
+    );
 }
