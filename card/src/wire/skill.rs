@@ -1,6 +1,7 @@
 //! Reads skills: objects in every version, texts and named tools in real cards.
 
 use std::collections::HashSet;
+use std::mem;
 
 use serde_json::{Map, Value};
 
@@ -173,6 +174,26 @@ pub(super) fn skill(
         }
     };
     let mut members = Members::new(members, *at);
+    let (id, name) = id_and_name(&mut members, key, at, out)?;
+    Some(Skill {
+        id,
+        name,
+        description: members.text("description", Length::Prose, out),
+        tags: tags(&mut members, out),
+        examples: examples(&mut members, out),
+        input_modes: take_modes(&mut members, "inputModes", out),
+        output_modes: take_modes(&mut members, "outputModes", out),
+        security: security::requirements(&mut members, declared, out),
+    })
+}
+
+/// Takes the id and the name of a skill, one from the other where it is missing; `None`, with a finding, without either.
+fn id_and_name(
+    members: &mut Members<'_>,
+    key: Option<&str>,
+    at: &Pointer<'_>,
+    out: &mut Findings,
+) -> Option<(String, String)> {
     let key = key
         .and_then(|key| member::bounded(key.to_owned(), at, Length::Line, out))
         .filter(|key| !key.is_empty());
@@ -184,29 +205,21 @@ pub(super) fn skill(
             .text("className", Length::Line, out)
             .or_else(|| members.text("categoryName", Length::Line, out));
     }
-    let (id, name) = match (id, name) {
-        (Some(id), Some(name)) => (id, name),
+    match (id, name) {
+        (Some(id), Some(name)) => Some((id, name)),
         (None, Some(name)) => {
             out.add(&rules::SKILL_ID, at, &name);
-            (name.clone(), name)
+            Some((name.clone(), name))
         }
         (Some(id), None) => {
             out.add(&rules::SKILL_NAME, at, &id);
-            (id.clone(), id)
+            Some((id.clone(), id))
         }
         (None, None) => {
-            out.add_value(&rules::SKILL_NAMELESS, at, &Value::Object(members.rest()));
-            return None;
+            let empty = Members::new(Map::new(), members.at());
+            let rest = mem::replace(members, empty).rest();
+            out.add_value(&rules::SKILL_NAMELESS, at, &Value::Object(rest));
+            None
         }
-    };
-    Some(Skill {
-        id,
-        name,
-        description: members.text("description", Length::Prose, out),
-        tags: tags(&mut members, out),
-        examples: examples(&mut members, out),
-        input_modes: take_modes(&mut members, "inputModes", out),
-        output_modes: take_modes(&mut members, "outputModes", out),
-        security: security::requirements(&mut members, declared, out),
-    })
+    }
 }
