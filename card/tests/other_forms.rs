@@ -348,12 +348,18 @@ fn streamable_http_is_json_rpc_but_of_an_mcp_server() {
             .any(|f| f.rule == "convert.no-client");
         assert!(!lost, "{card}");
     }
-    for entry in [
-        json!({"url": "https://a.agents.dev/mcp", "transport": "streamable-http"}),
-        json!({"url": url, "type": "mcp", "transport": "streamable-http"}),
+    for (entry, binding) in [
+        (
+            json!({"url": "https://a.agents.dev/mcp", "transport": "streamable-http"}),
+            "streamable-http",
+        ),
+        (
+            json!({"url": url, "type": "mcp", "transport": "streamable-http"}),
+            "MCP",
+        ),
     ] {
         let parsed = read(json!({"supportedInterfaces": [entry]}));
-        assert_eq!(parsed.card.interfaces[0].binding, "streamable-http");
+        assert_eq!(parsed.card.interfaces[0].binding, binding);
         let converted = a2a_card::to_1_0(&parsed);
         assert!(
             converted
@@ -361,5 +367,7 @@ fn streamable_http_is_json_rpc_but_of_an_mcp_server() {
                 .iter()
                 .any(|f| f.rule == "convert.no-client")
         );
+        let again = parse(&serde_json::to_vec(&converted.card).unwrap()).unwrap();
+        assert_eq!(again.card.interfaces[0].binding, binding);
     }
 }

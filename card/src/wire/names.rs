@@ -66,14 +66,17 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
 }
 
 /// The binding of an interface at that address: what is called streamable HTTP is JSON-RPC over HTTP, as A2A has it,
-/// unless it is the transport of an MCP server.
+/// unless it is the transport of an MCP server, as its entry or its path says.
 pub(super) fn binding_at(url: &str, binding: String, is_mcp: bool) -> String {
-    let is_streamable = member::folded(&binding) == "streamablehttp";
     let path = url.split(['?', '#']).next().unwrap_or_default();
-    if is_streamable && !is_mcp && !path.trim_end_matches('/').ends_with("/mcp") {
-        "JSONRPC".to_owned()
-    } else {
+    if member::folded(&binding) != "streamablehttp" {
         binding
+    } else if is_mcp {
+        "MCP".to_owned()
+    } else if path.trim_end_matches('/').ends_with("/mcp") {
+        binding
+    } else {
+        "JSONRPC".to_owned()
     }
 }
 
