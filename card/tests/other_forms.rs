@@ -251,6 +251,23 @@ fn an_address_that_is_listed_twice_counts_once() {
         "additionalInterfaces": [{"url": "https://a.agents.dev/", "transport": "JSONRPC"}],
     }));
     assert_eq!(flat.card.interfaces.len(), 1);
+    // With and without a version it is one address, in either order.
+    let entry = json!({"url": "https://a.agents.dev/", "transport": "JSONRPC"});
+    let dated = read(json!({
+        "url": "https://a.agents.dev/", "protocolVersion": "0.3.0",
+        "supportedInterfaces": [entry], "additionalInterfaces": [entry],
+    }));
+    assert_eq!(dated.card.interfaces.len(), 1);
+    let version = dated.card.interfaces[0].protocol_version.as_deref();
+    assert_eq!(version, Some("0.3"));
+    // Two versions at one address are two ways to call it.
+    let two = read(json!({
+        "url": "https://a.agents.dev/", "protocolVersion": "0.3.0",
+        "supportedInterfaces": [
+            {"url": "https://a.agents.dev/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        ],
+    }));
+    assert_eq!(two.card.interfaces.len(), 2);
 }
 
 #[test]

@@ -243,27 +243,38 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     false
 }
 
-/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates.
+/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates. Of one address with and
+/// without a version, the version counts.
 fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut kept: Vec<Interface> = Vec::new();
-    // The versions kept so far for each address, binding and tenant.
-    let mut known: HashMap<(String, String, Option<String>), Vec<Option<String>>> = HashMap::new();
+    // The positions kept so far for each address, binding and tenant.
+    let mut known: HashMap<(String, String, Option<String>), Vec<usize>> = HashMap::new();
     for interface in interfaces.drain(..).chain(flat) {
         let key = (
             normal_address(&interface.url),
             interface.binding.clone(),
             interface.tenant.clone(),
         );
-        let versions = known.entry(key).or_default();
+        let same = known.entry(key).or_default();
         let version = &interface.protocol_version;
-        let repeats = if version.is_none() {
-            !versions.is_empty()
-        } else {
-            versions.contains(version)
+        let has_version = |at: &usize, version: &Option<String>| {
+            kept.get(*at)
+                .is_some_and(|one| one.protocol_version == *version)
         };
-        if !repeats {
-            versions.push(version.clone());
-            kept.push(interface);
+        if same.iter().any(|at| has_version(at, version)) || (version.is_none() && !same.is_empty())
+        {
+            continue;
+        }
+        match same.iter().copied().find(|at| has_version(at, &None)) {
+            Some(undated) => {
+                if let Some(one) = kept.get_mut(undated) {
+                    one.protocol_version = interface.protocol_version;
+                }
+            }
+            None => {
+                same.push(kept.len());
+                kept.push(interface);
+            }
         }
     }
     *interfaces = kept;
