@@ -5,6 +5,7 @@ mod changes;
 mod circuit_breaker;
 mod classes;
 mod derivation;
+mod descriptions;
 mod enrolled;
 mod first_card;
 mod group;

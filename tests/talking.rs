@@ -2,6 +2,7 @@
 
 mod conversation;
 mod credentials;
+mod described;
 mod descriptions;
 mod faults;
 mod files;

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{AgentCard, Interface, text};
+use crate::{AgentCard, Interface, UNKNOWN_BINDING, text};
 
 /// Most characters of a card's own text in a reason.
 const MAX_QUOTED_CHARS: usize = 80;
@@ -95,6 +95,10 @@ fn ways(interface: &Interface, spoken: &[Spoken<'_>]) -> Result<Vec<usize>, Stri
         .filter(|(_, way)| named(way))
         .peekable();
     let binding = quoted(&interface.binding);
+    if of_binding.peek().is_none() && interface.binding == UNKNOWN_BINDING {
+        let url = quoted(&interface.url);
+        return Err(format!("the card does not name the binding of {url}"));
+    }
     if of_binding.peek().is_none() {
         return Err(format!("the client does not speak {binding}"));
     }

@@ -41,6 +41,7 @@
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
 
+mod addresses;
 mod assumed_address;
 mod auth_requirements;
 mod convert;
@@ -72,6 +73,7 @@ mod text;
 mod wire;
 mod words;
 
+pub use addresses::{has_relative_address, with_absolute_addresses};
 pub use assumed_address::assumed_address;
 pub use auth_requirements::{AuthRequirements, AuthScheme, auth_requirements, has_unreadable_auth};
 pub use convert::{
@@ -114,4 +116,4 @@ pub use words::security_sentences;
 ///
 /// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
 /// never change by that.
-pub const DERIVATION: u32 = 5;
+pub const DERIVATION: u32 = 6;

@@ -287,12 +287,70 @@ pub(crate) fn text(
             out.coerced(at, &value, "a text");
             number.to_string()
         }
-        other => {
-            out.mistyped(at, &other, "a text");
-            return Err(other);
-        }
+        other => match in_one_language(&other).map(str::to_owned) {
+            Some(text) if length != Length::Address => {
+                out.coerced(at, &other, "a text, in one language");
+                text
+            }
+            _ => {
+                out.mistyped(at, &other, "a text");
+                return Err(other);
+            }
+        },
     };
     Ok(bounded(text, at, length, out).filter(|text| !text.is_empty()))
+}
+
+/// The text in English, or else the first one, of a text by language.
+fn in_one_language(value: &Value) -> Option<&str> {
+    let texts = texts_by_language(value);
+    let is_english = |language: &str| {
+        let primary = language.split(['-', '_']).next();
+        primary.is_some_and(|primary| primary.eq_ignore_ascii_case("en"))
+    };
+    let english = texts.iter().find(|(language, _)| is_english(language));
+    english.or(texts.first()).map(|(_, text)| *text)
+}
+
+/// The languages and texts of a text by language: an object with language tags (RFC 5646) as names, or a list of objects
+/// with a language and a text each. Empty for any other value.
+pub(crate) fn texts_by_language(value: &Value) -> Vec<(&str, &str)> {
+    let texts: Option<Vec<(&str, &str)>> = match value {
+        Value::Object(named) => named
+            .iter()
+            .take(MAX_LIST)
+            .map(|(name, text)| Some((name.as_str(), text.as_str()?)))
+            .collect(),
+        Value::Array(list) => list.iter().take(MAX_LIST).map(text_in_language).collect(),
+        _ => None,
+    };
+    let texts = texts.unwrap_or_default();
+    if texts.iter().all(|(language, _)| is_language(language)) {
+        texts
+    } else {
+        Vec::new()
+    }
+}
+
+/// The language and the text of an object that has both.
+fn text_in_language(entry: &Value) -> Option<(&str, &str)> {
+    let mut texts = [None; 2];
+    let names = [["language", "lang", "locale"], ["text", "value", "content"]];
+    for (text, names) in texts.iter_mut().zip(names) {
+        *text = names.into_iter().find_map(|name| entry.get(name)?.as_str());
+    }
+    let [language, text] = texts;
+    Some((language?, text?))
+}
+
+/// Whether a name is a language tag with a primary language of two letters, or stands for the default.
+fn is_language(name: &str) -> bool {
+    let mut subtags = name.split(['-', '_']);
+    let primary = subtags.next().unwrap_or_default();
+    let is_primary = primary.len() == 2 && primary.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_subtag =
+        |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
+    (is_primary && subtags.all(is_subtag)) || name == "default"
 }
 
 /// Trims and cuts a text; `None` for an address beyond its limit.

@@ -72,12 +72,16 @@ pub struct Provider {
     pub url: Option<String>,
 }
 
+/// The binding of an address that was found in a member of no version: what is spoken there, the card does not say.
+pub const UNKNOWN_BINDING: &str = "unknown";
+
 /// One address at which the agent supports one protocol version and binding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     /// The address as the card writes it.
     pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` where the card names none.
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text. `JSONRPC` where the card names none, but
+    /// [`UNKNOWN_BINDING`] where the address is in a member of no version.
     pub binding: String,
     /// The protocol version as `Major.Minor`, or `None` where the card does not determine it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::AgentCard;
-use crate::member::is_spelling;
-use crate::wire::elsewhere::is_skill;
-use crate::wire::informal::is_about_credentials;
+use crate::member::{is_spelling, texts_by_language};
+use crate::wire::elsewhere::{TOOL_PLACES, is_skill};
+use crate::wire::informal::{is_about_credentials, is_scheme_list};
 use crate::wire::is_known_capability;
 use crate::wire::members::{CARD_MEMBERS, NESTS};
 
@@ -137,11 +137,15 @@ impl OtherTexts {
                 ("provider", Value::Object(provider)) => {
                     self.rest(provider, &["organization", "name", "url"]);
                 }
+                ("name" | "description", Value::Object(_) | Value::Array(_)) => {
+                    self.languages(value);
+                }
                 // What the model has of a nested card is left out at the end.
                 ("name" | "description", Value::String(text)) if !whole => self.text(text),
                 (nest, Value::Object(nested)) if whole && NESTS.contains(&nest) => {
                     self.card(nested, false);
                 }
+                ("schemes", value) if is_scheme_list(value) => {}
                 _ if is_one_of(&CARD_MEMBERS, name) => {}
                 (_, value) => self.member(name, value, 0),
             }
@@ -153,12 +157,28 @@ impl OtherTexts {
         let mut each = |skill: &Value| {
             if let Value::Object(members) = skill {
                 self.rest(members, &SKILL_MEMBERS);
+                for name in ["name", "description"] {
+                    members
+                        .get(name)
+                        .into_iter()
+                        .for_each(|text| self.languages(text));
+                }
+                let examples = members.get("examples").and_then(Value::as_array);
+                let described = examples.into_iter().flatten().filter(|one| one.is_object());
+                described.for_each(|example| self.value(example, false, 0));
             }
         };
         match skills {
             Value::Array(list) => list.iter().for_each(each),
             Value::Object(named) => named.values().for_each(&mut each),
             _ => {}
+        }
+    }
+
+    /// A text in all its languages.
+    fn languages(&mut self, value: &Value) {
+        for (_, text) in texts_by_language(value) {
+            self.text(text);
         }
     }
 
@@ -169,7 +189,7 @@ impl OtherTexts {
                 for (name, value) in members {
                     match (name.as_str(), value) {
                         ("extensions", value) => self.extensions(value),
-                        ("tools", value) => self.skills(value),
+                        (name, value) if TOOL_PLACES.contains(&name) => self.skills(value),
                         (name, _) if is_known_capability(name) || is_about_credentials(name) => {}
                         (name, Value::Bool(true)) => self.text(name),
                         (name, value) => self.member(name, value, 0),

@@ -10,7 +10,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use a2a_card::{CONVERTED_EXTENSION, ConversionTarget, Converted, Severity, convert, parse};
+use a2a_card::{
+    CONVERTED_EXTENSION, ConversionTarget, Converted, Parsed, Severity, UNKNOWN_BINDING, convert,
+    parse,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +67,11 @@ fn originals() -> Option<BTreeMap<String, Vec<u8>>> {
                 continue;
             }
             let bytes = std::fs::read(&path).unwrap();
-            if parse(&bytes).is_ok_and(|parsed| !parsed.card.interfaces.is_empty()) {
+            let is_callable = |parsed: Parsed| {
+                let mut interfaces = parsed.card.interfaces.iter();
+                interfaces.any(|one| one.binding != UNKNOWN_BINDING)
+            };
+            if parse(&bytes).is_ok_and(is_callable) {
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
                 all.insert(name, bytes);
             }

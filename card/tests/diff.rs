@@ -563,3 +563,43 @@ fn cards_full_of_one_thing_are_bounded_work() {
         );
     }
 }
+
+#[test]
+fn what_is_read_of_members_of_no_version_is_critical_where_it_leads_callers() {
+    let class = |before: &Value, after: &Value| {
+        let (before, after) = (before.to_string(), after.to_string());
+        diff(before.as_bytes(), after.as_bytes(), None)
+            .unwrap()
+            .class
+    };
+    let endpoint = |url: &str| json!({"name": "A", "endpoint": url});
+    let base = |url: &str| json!({"name": "A", "url": "", "endpoints": {"base_url": url}});
+    for card in [endpoint, base] {
+        assert_eq!(
+            class(&card("https://a.io"), &card("https://evil.io")),
+            Critical
+        );
+        assert_eq!(
+            class(&json!({"name": "A"}), &card("https://evil.io")),
+            Critical
+        );
+    }
+    // Beside an address that clients read it is a member like any other.
+    let beside = |url: &str| json!({"name": "A", "url": "https://a.io", "endpoint": url});
+    assert_eq!(
+        class(&beside("https://a.io"), &beside("https://evil.io")),
+        High
+    );
+    let schemes =
+        |scheme: &str| json!({"name": "A", "url": "https://a.io", "schemes": [{"scheme": scheme}]});
+    assert_eq!(class(&schemes("bearer"), &schemes("basic")), Critical);
+    let pattern = |auth: &str, note: &str| json!({"name": "A", "url": "https://a.io", "calling_pattern": {"auth": auth, "note": note}});
+    assert_eq!(
+        class(&pattern("bearer", "x"), &pattern("none", "x")),
+        Critical
+    );
+    assert_eq!(
+        class(&pattern("bearer", "x"), &pattern("bearer", "y")),
+        High
+    );
+}

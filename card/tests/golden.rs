@@ -97,7 +97,7 @@ fn the_fixtures_show_nearly_every_rule() {
         }
     }
     // The first rules need bytes or sizes that a fixture cannot hold: `bounds.rs` has them. The next need facts from
-    // outside the card, and are tested with the linter; the last need keys. Conversions have fixtures of their own.
+    // outside the card, or are tested with the linter; the last need keys. Conversions have fixtures of their own.
     let elsewhere = [
         "document.too-large",
         "document.too-deep",
@@ -106,7 +106,9 @@ fn the_fixtures_show_nearly_every_rule() {
         "text.too-long",
         "list.cut",
         "signature.count",
+        "endpoint.not-agent",
         "endpoint.other-domain",
+        "endpoint.relative",
         "version.alone",
         "version.kept",
         "signature.uncovered",

@@ -349,4 +349,41 @@ fn irregular_forms_are_understood_and_reported() {
         _ => String::new(),
     };
     assert_eq!(location(&card.security_schemes[0].kind), "header");
+    for place in [
+        json!({"in_": "header"}),
+        json!({"in_": "In.header"}),
+        json!({"in": "HEADER"}),
+        json!({"location": "HTTP_HEADER"}),
+        json!({"in": "Headers"}),
+    ] {
+        let mut flat = json!({"type": "apiKey", "name": "K"});
+        flat.as_object_mut()
+            .unwrap()
+            .extend(place.as_object().unwrap().clone());
+        let wrapped = json!({"apiKeySecurityScheme": flat});
+        let detailed = json!({"schemes": ["apiKey"], "apiKey": flat});
+        let mut untyped = flat.clone();
+        untyped.as_object_mut().unwrap().remove("type");
+        for members in [
+            json!({"securitySchemes": {"key": flat}}),
+            json!({"securitySchemes": {"key": untyped}}),
+            json!({"securitySchemes": {"key": wrapped}}),
+            json!({"authentication": detailed}),
+        ] {
+            let card = found(members.clone(), "scheme.location");
+            assert_eq!(
+                location(&card.security_schemes[0].kind),
+                "header",
+                "{members}"
+            );
+            assert_eq!(
+                a2a_card::security_sentences(&card),
+                ["Send an API key in the header `K`"]
+            );
+        }
+    }
+    // A place that no version knows stays as the card has it.
+    let body = json!({"securitySchemes": {"key": {"type": "apiKey", "in": "Body", "name": "K"}}});
+    let card = found(body, "scheme.location");
+    assert_eq!(location(&card.security_schemes[0].kind), "body");
 }

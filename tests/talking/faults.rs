@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, assert_ended, registry};
 
 const SSE: &str = "text/event-stream";
@@ -197,4 +198,25 @@ async fn text_that_streams_is_made_visible() {
         ]
     );
     assert_eq!(finished.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_without_a_binding_is_called_only_as_the_user_says() {
+    let message = json!({"kind": "message", "messageId": "m", "role": "agent",
+        "parts": [{"kind": "text", "text": "at your service"}]});
+    let server = RawServer::start(vec![RawReply::json(&wrapped(&message))]).await;
+    let origin = Origin::start();
+    let card = json!({"name": "Desk", "endpoints": {"base_url": server.base}});
+    origin.answer(super::CARD, OriginReply::json(card.to_string()));
+    let url = origin.url(super::CARD);
+    let send = ["send", "--direct", &url, "hi"];
+    let refused = Program::run(registry(send)).await;
+    assert_ended(&refused, 2, "--binding JSONRPC");
+    assert!(server.seen().is_empty(), "nothing is sent");
+    let mut command = registry(send);
+    command.args(["--binding", "jsonrpc"]);
+    let finished = Program::run(command).await;
+    assert_eq!(finished.status.code(), Some(0), "{finished:#?}");
+    assert_eq!(finished.stdout, ["at your service"]);
+    assert_eq!(server.methods(), ["message/send"]);
 }

@@ -508,7 +508,7 @@ async function documentOf(route, response) {
 
 const stateOf = (state) => {
   const plain = String(state ?? "unknown").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
-  return shown(plain === "cancelled" ? "canceled" : plain, 40);
+  return shown({ cancelled: "canceled", created: "submitted" }[plain] ?? plain, 40);
 };
 const isDone = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);
 const isWaiting = (state) => ["input-required", "auth-required"].includes(state);

@@ -6,7 +6,8 @@ use super::target::ConversionTarget;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
-use crate::{Family, Interface, Parsed, rules};
+use crate::wire::normal_address;
+use crate::{Family, Interface, Parsed, UNKNOWN_BINDING, rules};
 
 /// Sets the version of every interface, and keeps those that the version can express.
 pub(super) fn complete(
@@ -20,8 +21,12 @@ pub(super) fn complete(
         ConversionTarget::V1_0 => "supportedInterfaces",
         ConversionTarget::V0_3 => "additionalInterfaces",
     });
+    // No version can express an address without its binding.
+    let first = interfaces.first().map(|one| one.url.clone());
+    interfaces.retain(|one| one.binding != UNKNOWN_BINDING);
     if interfaces.is_empty() {
-        out.add(&rules::CONVERT_NO_ADDRESS, &root, "");
+        let found = first.unwrap_or_default();
+        out.add(&rules::CONVERT_NO_ADDRESS, &root, &found);
         return;
     }
     date(interfaces, parsed, &list, out);
@@ -37,7 +42,7 @@ pub(super) fn complete(
             protocol_version,
             tenant,
         } = interface.clone();
-        seen.insert((url, binding, protocol_version, tenant))
+        seen.insert((normal_address(&url), binding, protocol_version, tenant))
     });
     if interfaces.len() > MAX_LIST {
         let found = format!("{} elements", interfaces.len());

@@ -97,7 +97,10 @@ fn a_name_and_an_address_suffice_for_a_whole_card() {
 fn a_card_without_an_address_says_so_and_invents_none() {
     let [new, old] = both(&json!({"name": "A", "endpoint": "https://a.example"}));
     for converted in [&new, &old] {
-        assert_eq!(found(converted, "convert.no-address"), [("", "")]);
+        assert_eq!(
+            found(converted, "convert.no-address"),
+            [("", "https://a.example")]
+        );
         let gravest = converted.findings.iter().map(|f| f.severity).max();
         assert_eq!(gravest, Some(Severity::Error));
         assert!(!json!(converted.card).to_string().contains("a.example"));

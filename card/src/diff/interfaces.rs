@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::address::Origin;
 use super::card_addresses::{CardAddress, CardAddresses, PositionKey, Target, unclear_key};
 use super::change::ChangeClass::{self, Critical, High, Low};
-use super::changes::Changes;
-use super::fields::{Fields, Pair};
+use super::changes::{Changes, each};
+use super::fields::{Fields, Pair, listed_pairs};
+use super::shown::shown_name;
 use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
@@ -27,6 +28,32 @@ const ANOTHER_FIRST: &str = "callers try another of the approved addresses first
 
 /// The protocol versions at each target.
 type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
+
+/// Compares the members of no version that contain the address of a card without another one, and removes them from
+/// `rest`.
+pub(super) fn compare_undefined_members<'a>(
+    old: &mut Fields<'a>,
+    new: &mut Fields<'a>,
+    at: &Pointer<'_>,
+    out: &mut Changes,
+) {
+    let has_address = |card: &Fields<'_>| {
+        let addresses = CardAddresses::of(card).plain;
+        addresses.iter().any(|one| !one.target.0.trim().is_empty())
+    };
+    if has_address(old) && has_address(new) {
+        return;
+    }
+    let is_address = |name: &str| matches!(&*shown_name(name), "endpoint" | "endpoints");
+    for (name, sides) in listed_pairs(&old.rest, &new.rest) {
+        if is_address(name) {
+            let reason = "callers may be led to another address";
+            each(Critical, &at.name(&shown_name(name)), sides, reason, out);
+        }
+    }
+    old.rest.retain(|(name, _)| !is_address(name));
+    new.rest.retain(|(name, _)| !is_address(name));
+}
 
 /// Compares the addresses of two cards. `families` are the wire formats of both.
 pub(super) fn compare(

@@ -99,6 +99,7 @@ impl Layer<'_> {
             }
         }
         interfaces::compare(self.families, &old, &new, at, out);
+        interfaces::compare_undefined_members(&mut old, &mut new, at, out);
         security::compare_undefined_members(&mut old, &mut new, at, out);
         let reaches = |address: &str| self.nested || new.non_null(address).is_some();
         security::compare(&old, &new, &reaches, at, out);

@@ -11,7 +11,7 @@ use super::lists::reordered;
 use super::requirements::{Alternative, RequirementChange, alternatives, weigh};
 use super::schemes;
 use super::shown::shown_name;
-use super::tree::{Kind, both_blank, is_blank};
+use super::tree::{Kind, Sides, both_blank, is_blank};
 use crate::pointer::Pointer;
 use crate::wire::informal;
 
@@ -58,9 +58,18 @@ pub(super) fn compare_undefined_members<'a>(
     at: &Pointer<'_>,
     out: &mut Changes,
 ) {
-    let is_about = |name: &str| informal::is_about_credentials(&shown_name(name));
+    let is_about = |name: &str| {
+        let name = shown_name(name);
+        informal::is_about_credentials(&name) || name == "schemes"
+    };
+    let mut leading = HashSet::new();
     for (name, sides) in listed_pairs(&old.rest, &new.rest) {
         if !is_about(name) {
+            if holds_other_credentials(&shown_name(name), sides) {
+                let reason = "callers may have to authenticate in another way";
+                each(Critical, &at.name(&shown_name(name)), sides, reason, out);
+                leading.insert(name);
+            }
             continue;
         }
         let name = shown_name(name);
@@ -73,8 +82,24 @@ pub(super) fn compare_undefined_members<'a>(
         let reason = "callers may have to authenticate in another way";
         each(class, &at.name(&name), sides, reason, out);
     }
-    old.rest.retain(|(name, _)| !is_about(name));
-    new.rest.retain(|(name, _)| !is_about(name));
+    for card in [old, new] {
+        card.rest
+            .retain(|(name, _)| !is_about(name) && !leading.contains(name));
+    }
+}
+
+/// Whether the members about credentials within a member differ, and ask for any.
+fn holds_other_credentials(holder: &str, sides: Sides<'_>) -> bool {
+    let held = |side: Option<&'_ Value>| -> Vec<(String, Value)> {
+        let members = side.map_or_else(Vec::new, |value| informal::held_members(holder, value));
+        let owned = members.into_iter();
+        owned
+            .map(|(name, value)| (name.to_owned(), value.clone()))
+            .collect()
+    };
+    let (before, after) = (held(sides.0), held(sides.1));
+    let mut members = before.iter().chain(&after);
+    before != after && members.any(|(name, value)| informal::asks(name, value))
 }
 
 /// The requirements of both cards for every caller, which apply to skills without requirements of their own.

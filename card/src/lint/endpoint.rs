@@ -6,16 +6,30 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 use super::subject::{Subject, member};
+use crate::addresses::completed;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
-use crate::{Family, Interface};
+use crate::wire::normal_address;
+use crate::{Family, Interface, UNKNOWN_BINDING};
 
 /// Addresses are absolute.
 pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         if url.is_none() {
+            out.add(rule, at, &interface.url);
+        }
+    });
+}
+
+/// Addresses are complete in themselves, even where the card's own URL completes them.
+pub(super) fn relative(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    let Some(card_url) = subject.context.card_url else {
+        return;
+    };
+    subject.each_interface(|interface, _, at| {
+        if completed(interface, card_url).is_some() {
             out.add(rule, at, &interface.url);
         }
     });
@@ -115,7 +129,7 @@ pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
         let text = |name| member(entry, name).and_then(|value| value.as_str());
         let Some(url) = text("url") else { continue };
         let rest = ["protocolBinding", "protocolVersion", "tenant"].map(text);
-        if !seen.insert((url, rest)) {
+        if !seen.insert((normal_address(url.trim()), rest)) {
             out.add(rule, &at.index(index), url);
         }
     }
@@ -137,6 +151,47 @@ pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
+/// Addresses lead to the agent itself.
+pub(super) fn not_agent(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
+    subject.each_interface(|interface, url, at| {
+        let is_agents = matches!(
+            interface.binding.as_str(),
+            "JSONRPC" | "HTTP+JSON" | UNKNOWN_BINDING
+        );
+        if is_agents && let Some(other) = url.and_then(other_target) {
+            out.add(rule, at, &format!("{}: {other}", interface.url));
+        }
+    });
+}
+
+/// What an address leads to by its path, if that is not an agent.
+fn other_target(url: &Url) -> Option<&'static str> {
+    const OPERATIONS: [&str; 10] = [
+        "/message:send",
+        "/message:stream",
+        "/messages:stream",
+        "/message/send",
+        "/message/stream",
+        "/tasks/send",
+        "/tasks/sendsubscribe",
+        "/tasks/get",
+        "/tasks/cancel",
+        "/tasks/resubscribe",
+    ];
+    const CARDS: [&str; 3] = ["/agent-card.json", "/agent.json", "/.well-known/agent-card"];
+    let path = url.path().trim_end_matches('/').to_ascii_lowercase();
+    let ends = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
+    if ends(&CARDS) {
+        Some("a card")
+    } else if ends(&OPERATIONS) {
+        Some("one of its operations")
+    } else if ends(&["/mcp", "/mcp.json"]) {
+        Some("an MCP server")
+    } else {
+        None
+    }
+}
+
 /// One of the core bindings is offered.
 pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let interfaces = &subject.parsed.card.interfaces;
@@ -145,6 +200,7 @@ pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
     };
     if let Some(first) = interfaces.first()
         && !interfaces.iter().any(core)
+        && first.binding != UNKNOWN_BINDING
     {
         out.add(rule, &Pointer::Root, &first.binding);
     }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::subject::{Subject, member};
-use crate::Family;
 use crate::finding::Findings;
 use crate::member::MAX_LIST;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
+use crate::{Family, UNKNOWN_BINDING};
 
 /// The members that a version requires. A card without any address is reported by `card.no-address`, in every
 /// version.
@@ -135,7 +135,8 @@ fn check(
     }
     let root = Pointer::Root;
     let filled = required.filled;
-    let callable = !subject.parsed.card.interfaces.is_empty();
+    let interfaces = &subject.parsed.card.interfaces;
+    let callable = interfaces.iter().any(|one| one.binding != UNKNOWN_BINDING);
     for name in required.card {
         let told_already = *name == "url" && !callable;
         if !told_already

@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use serde_json::Value;
 use url::Url;
 
+use crate::addresses::completed;
 use crate::member::{Length, MAX_LIST, Spot, is_spelling, snake_case};
 use crate::pointer::Pointer;
-use crate::wire::elsewhere::{SKILL_PLACES, places_of_skills};
+use crate::wire::elsewhere::{self, SKILL_PLACES, TOOL_PLACES, is_long, places_of_skills};
 use crate::wire::members::NESTS;
-use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill};
+use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill, UNKNOWN_BINDING};
 
 /// Facts about a card that are not in its bytes. Rules that need missing facts do not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// URL from which the card was fetched: its endpoints should have the same registrable domain.
+    /// URL from which the card was fetched: its endpoints should have the same registrable domain, and it completes those
+    /// that are relative.
     pub card_url: Option<&'a Url>,
     /// The previous version of the card.
     pub previous: Option<&'a Parsed>,
@@ -32,8 +34,8 @@ pub(crate) struct Subject<'a> {
     nest: Option<&'static str>,
     /// The addresses of the interfaces as URLs, where they are valid, with their positions.
     addresses: Vec<(Option<Url>, AddressPosition)>,
-    /// The list or object that contains the skills, and each skill's position in it.
-    skills: (Spot, Vec<Step>),
+    /// The lists or objects that contain the skills, and the positions of the skills in each.
+    skills: Vec<(Spot, Vec<Step>)>,
 }
 
 /// Position of an address: in a list of interfaces, or in a flat `url`.
@@ -43,6 +45,8 @@ enum AddressPosition {
     Entry(&'static str, usize),
     /// `url` itself.
     Flat,
+    /// A member of no version.
+    Elsewhere,
 }
 
 /// One step into a list or an object.
@@ -61,7 +65,7 @@ impl<'a> Subject<'a> {
             context,
             nest,
             addresses: Vec::new(),
-            skills: (Spot::new(None, "skills"), Vec::new()),
+            skills: Vec::new(),
         };
         subject.addresses = subject.located_addresses();
         subject.skills = subject.located_skills();
@@ -117,6 +121,11 @@ impl<'a> Subject<'a> {
                 AddressPosition::Flat => {
                     visit(interface, url.as_ref(), &self.spot("url").below(&root));
                 }
+                AddressPosition::Elsewhere => {
+                    let found = elsewhere::address(|name| Some(self.find(name)?.1));
+                    let spot = found.map_or_else(|| self.spot("url"), |(spot, _)| spot);
+                    visit(interface, url.as_ref(), &spot.below(&root));
+                }
             }
         }
     }
@@ -124,15 +133,19 @@ impl<'a> Subject<'a> {
     /// Calls `visit` with every skill and its position.
     pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
-        let (list, steps) = &self.skills;
-        let list = list.below(&root);
-        for (index, skill) in self.parsed.card.skills.iter().enumerate() {
-            let at = match steps.get(index) {
-                Some(Step::Index(index)) => list.index(*index),
-                Some(Step::Name(name)) => list.name(name),
-                None => list,
-            };
-            visit(skill, &at);
+        let mut skills = self.parsed.card.skills.iter();
+        for (list, steps) in &self.skills {
+            let list = list.below(&root);
+            for (step, skill) in steps.iter().zip(&mut skills) {
+                match step {
+                    Step::Index(index) => visit(skill, &list.index(*index)),
+                    Step::Name(name) => visit(skill, &list.name(name)),
+                }
+            }
+        }
+        let spot = self.spot("skills");
+        for skill in skills {
+            visit(skill, &spot.below(&root));
         }
     }
 
@@ -155,33 +168,70 @@ impl<'a> Subject<'a> {
         let interfaces = self.parsed.card.interfaces.iter();
         interfaces
             .map(|interface| {
-                let place = places.get(interface.url.as_str()).copied();
-                (address(interface), place.unwrap_or(AddressPosition::Flat))
+                let place = if interface.binding == UNKNOWN_BINDING {
+                    Some(AddressPosition::Elsewhere)
+                } else {
+                    places.get(interface.url.as_str()).copied()
+                };
+                let card_url = self.context.card_url;
+                let url = address(interface).or_else(|| completed(interface, card_url?));
+                (url, place.unwrap_or(AddressPosition::Flat))
             })
             .collect()
     }
 
-    /// The positions of the skills, without those that reading ignored.
-    fn located_skills(&self) -> (Spot, Vec<Step>) {
-        let tools = self
-            .document
-            .get("capabilities")
-            .and_then(|c| c.get("tools"));
-        let tools = tools.map(|tools| (Spot::new(Some("capabilities"), "tools"), tools));
-        let places = self.find("skills").into_iter().chain(tools);
-        let places = places.map(|(spot, value)| (spot, steps(value)));
-        let elsewhere = SKILL_PLACES.into_iter().filter_map(|name| {
+    /// The positions of the skills, without those that reading ignored; empty where they are not plain.
+    fn located_skills(&self) -> Vec<(Spot, Vec<Step>)> {
+        let count = self.parsed.card.skills.len();
+        let listed = self.find("skills");
+        let mut places: Vec<_> = listed
+            .map(|(spot, value)| (spot, steps(value)))
+            .into_iter()
+            .collect();
+        let of_skills = places.first().map_or(0, |(_, steps)| steps.len());
+        if is_long(of_skills) {
+            places.splice(0..0, self.located_tools(0));
+        } else {
+            places.extend(self.located_tools(of_skills));
+        }
+        let located: usize = places.iter().map(|(_, steps)| steps.len()).sum();
+        if located == count {
+            return places;
+        }
+        let elsewhere = SKILL_PLACES.into_iter().find_map(|name| {
             let (spot, value) = self.find(name)?;
-            let places = places_of_skills(name, value)?;
+            let places = places_of_skills(name, value).filter(|places| places.len() == count)?;
             Some((spot, places.into_iter().map(Step::Index).collect()))
         });
-        let count = self.parsed.card.skills.len();
-        for (spot, steps) in places.chain(elsewhere) {
-            if steps.len() == count {
-                return (spot, steps);
-            }
+        elsewhere.into_iter().collect()
+    }
+
+    /// The positions of the tools among the capabilities that are read as skills, which follow `skip` others.
+    fn located_tools(&self, skip: usize) -> Vec<(Spot, Vec<Step>)> {
+        let capabilities = self.document.get("capabilities");
+        let mut read = self.parsed.card.skills.iter().skip(skip).peekable();
+        let mut places = Vec::new();
+        for name in TOOL_PLACES {
+            let Some(tools) = capabilities.and_then(|capabilities| capabilities.get(name)) else {
+                continue;
+            };
+            // Those that are no skills of their own were left out.
+            let is_next = |step: &Step| {
+                let (value, key) = match step {
+                    Step::Index(index) => (tools.get(*index), None),
+                    Step::Name(name) => (tools.get(name), Some(name.as_str())),
+                };
+                let text = |name: &str| value.and_then(|value| value.get(name)?.as_str());
+                let id = text("id").or(key).or_else(|| text("name"));
+                let id = id.or_else(|| value?.as_str()).map(str::trim);
+                read.next_if(|skill| Some(skill.id.as_str()) == id)
+                    .is_some()
+            };
+            let mut steps = steps(tools);
+            steps.retain(is_next);
+            places.push((Spot::new(Some("capabilities"), name), steps));
         }
-        (self.spot("skills"), Vec::new())
+        places
     }
 }
 
@@ -249,9 +299,9 @@ fn is_read(skill: &Value) -> bool {
     };
     match skill {
         Value::String(_) => told(skill),
-        Value::Object(_) => ["id", "name"]
+        Value::Object(_) => ["id", "name", "className", "categoryName"]
             .iter()
-            .any(|name| skill.get(name).is_some_and(told)),
+            .any(|name| member(skill, name).is_some_and(told)),
         _ => false,
     }
 }

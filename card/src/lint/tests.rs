@@ -319,6 +319,37 @@ fn interfaces_are_reached_over_http_and_told_once() {
         "endpoint.repeated",
         "/supportedInterfaces/1",
     );
+    for path in [
+        "message:stream",
+        "a2a/message/send",
+        "tasks/sendSubscribe",
+        "mcp/",
+        ".well-known/agent-card.json",
+        "team/agent.json?v=1",
+    ] {
+        breaks(
+            |c| {
+                c["supportedInterfaces"][0]["url"] =
+                    json!(format!("https://desk.agents-r-us.io/{path}"))
+            },
+            "endpoint.not-agent",
+            "/supportedInterfaces/0/url",
+        );
+    }
+    // Whoever names the protocol says it already, and a path may have such words in it.
+    for (url, binding) in [
+        ("https://desk.agents-r-us.io/mcp", "MCP"),
+        ("https://desk.agents-r-us.io/mcp/a2a", "JSONRPC"),
+        ("https://mcp.agents-r-us.io/agent", "JSONRPC"),
+    ] {
+        let mut card = good();
+        card["supportedInterfaces"][0]["url"] = json!(url);
+        card["supportedInterfaces"][0]["protocolBinding"] = json!(binding);
+        let is_told = found(&card)
+            .iter()
+            .any(|(rule, _)| rule == "endpoint.not-agent");
+        assert!(!is_told, "{url}");
+    }
 }
 
 #[test]
@@ -358,6 +389,41 @@ fn endpoints_are_compared_with_where_the_card_lies() {
     ] {
         assert!(judged(card_url, endpoint), "{card_url} {endpoint}");
     }
+}
+
+#[test]
+fn relative_addresses_are_completed_by_the_card_url() {
+    let judged = |endpoint: &str, card_url: Option<&str>| -> Vec<String> {
+        let mut card = good();
+        card["supportedInterfaces"][0]["url"] = json!(endpoint);
+        let bytes = card.to_string();
+        let parsed = parse(bytes.as_bytes()).unwrap();
+        let card_url = card_url.map(|url| url.parse().unwrap());
+        let context = LintContext {
+            card_url: card_url.as_ref(),
+            previous: None,
+        };
+        let findings = lint_in(&parsed, bytes.as_bytes(), context).into_iter();
+        findings
+            .map(|f| format!("{} {}", f.rule, f.pointer))
+            .collect()
+    };
+    let card_url = Some("https://desk.agents-r-us.io/.well-known/agent-card.json");
+    let told = ["endpoint.relative /supportedInterfaces/0/url"];
+    for endpoint in [
+        "/a2a",
+        "//desk.agents-r-us.io/a2a",
+        "desk.agents-r-us.io/a2a",
+    ] {
+        assert_eq!(judged(endpoint, card_url), told, "{endpoint}");
+        let unknown = ["endpoint.url /supportedInterfaces/0/url"];
+        assert_eq!(judged(endpoint, None), unknown, "{endpoint}");
+    }
+    // What it becomes is judged like any address.
+    let elsewhere = judged("//elsewhere.dev/a2a", card_url);
+    assert!(elsewhere.contains(&"endpoint.other-domain /supportedInterfaces/0/url".into()));
+    let unreadable = judged("not-a-url", card_url);
+    assert_eq!(unreadable, ["endpoint.url /supportedInterfaces/0/url"]);
 }
 
 #[test]
@@ -511,6 +577,17 @@ fn findings_point_into_the_document_as_it_is_written() {
     }
     let tools = json!({"name": "A", "capabilities": {"tools": [{"name": "grep"}]}});
     assert!(found(&tools).contains(&("skill.tags".into(), "/capabilities/tools/0".into())));
+    // A tool that is a skill as well is one skill, and the next one keeps its place.
+    let both = json!({
+        "name": "A", "skills": [{"id": "read", "name": "Read", "tags": ["x"]}],
+        "capabilities": {"tools": ["read", {"name": "grep"}]}
+    });
+    let tags: Vec<_> = found(&both)
+        .into_iter()
+        .filter(|(rule, _)| rule == "skill.tags")
+        .map(|(_, pointer)| pointer)
+        .collect();
+    assert_eq!(tags, ["/capabilities/tools/1"]);
     let snake = json!({
         "name": "A", "protocol_version": "0.2.6", "url": "https://a.agents-r-us.io/",
         "icon_url": "javascript:0", "preferred_transport": "rest", "security_schemes": {"key": {"type": "mutualTLS"}}

@@ -204,7 +204,7 @@ pub(crate) const CAPABILITIES_TOOLS: Rule = Rule::new(
     Warning,
     "1.0 §4.4.5",
     "what the agent can do in `skills`",
-    "move the tools to `skills`; they are read as skills only where a card has no others",
+    "move this list to the card's own `skills`; it is read as skills here too, but clients do not read it",
 );
 pub(crate) const SKILLS_ELSEWHERE: Rule = Rule::new(
     "skill.elsewhere",
@@ -288,7 +288,7 @@ pub(crate) const SCHEME_LOCATION: Rule = Rule::new(
     Warning,
     "1.0 §4.5.2",
     "an API key in `header`, `query` or `cookie`, in exactly this spelling",
-    "write one of these three words in lower case",
+    "write one of these three words in lower case, in `location` (1.0) or `in` (0.x)",
 );
 pub(crate) const SCHEME_UNREADABLE: Rule = Rule::new(
     "scheme.unreadable",

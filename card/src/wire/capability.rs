@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::informal::names::is_about_credentials;
-use super::skill;
+use super::{elsewhere, skill};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
@@ -190,23 +190,27 @@ fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
     extensions
 }
 
-/// Takes `tools`, a list or an object of what the agent can do.
+/// Takes the lists or objects of what the agent can do.
 fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
-    if !matches!(
-        members.peek("tools"),
-        Some(Value::Array(_) | Value::Object(_))
-    ) {
-        return Vec::new();
+    let mut tools = Vec::new();
+    for name in elsewhere::TOOL_PLACES {
+        if !members
+            .peek(name)
+            .is_some_and(|value| value.is_array() || value.is_object())
+        {
+            continue;
+        }
+        let Some((spot, value)) = members.take(name, out) else {
+            continue;
+        };
+        let parent = members.at();
+        let at = spot.below(&parent);
+        out.add_value(&rules::CAPABILITIES_TOOLS, &at, &value);
+        match value {
+            Value::Array(list) => tools.extend(elsewhere::listed(list, &at, out)),
+            Value::Object(named) => tools.extend(skill::named(named, &at, &[], out)),
+            _ => {}
+        }
     }
-    let Some((spot, value)) = members.take("tools", out) else {
-        return Vec::new();
-    };
-    let parent = members.at();
-    let at = spot.below(&parent);
-    out.add_value(&rules::CAPABILITIES_TOOLS, &at, &value);
-    match value {
-        Value::Array(list) => skill::listed(list, &at, &[], out),
-        Value::Object(named) => skill::named(named, &at, &[], out),
-        _ => Vec::new(),
-    }
+    tools
 }

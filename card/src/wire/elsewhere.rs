@@ -1,15 +1,51 @@
-//! Reads the skills of cards that list them under another name, where the form is plain.
+//! Reads the skills and the address of cards that have them under another name, where the form is plain.
 
 use serde_json::Value;
 
 use super::{capability, skill};
 use crate::finding::Findings;
-use crate::member::{self, Length, MAX_LIST, Members};
+use crate::member::{self, Length, MAX_LIST, Members, Spot, is_spelling};
 use crate::pointer::Pointer;
 use crate::{Skill, rules};
 
+/// Members of `capabilities` that list skills in real cards.
+pub(crate) const TOOL_PLACES: [&str; 2] = ["tools", "skills"];
+
 /// Members that list skills in real cards.
 pub(crate) const SKILL_PLACES: [&str; 3] = ["capabilities", "tools", "services"];
+
+/// Members that contain the agent's address in real cards, with the object that they are in.
+const ADDRESS_PLACES: [(Option<&str>, &str); 3] = [
+    (None, "endpoint"),
+    (Some("endpoints"), "a2aUrl"),
+    (Some("endpoints"), "baseUrl"),
+];
+
+/// The first address in such a member, with its position; `find` gives a member of the card.
+pub(crate) fn address<'v>(
+    find: impl Fn(&'static str) -> Option<&'v Value>,
+) -> Option<(Spot, &'v str)> {
+    ADDRESS_PLACES.into_iter().find_map(|(outer, name)| {
+        let (spelling, value) = match outer {
+            None => (name.to_owned(), find(name)?),
+            Some(outer) => {
+                let members = find(outer)?.as_object()?;
+                let (spelling, value) = members.iter().find(|(key, _)| is_spelling(key, name))?;
+                (spelling.clone(), value)
+            }
+        };
+        let text = value.as_str()?.trim();
+        let is_address = (text.contains("://") || text.starts_with('/'))
+            && text.chars().count() <= Length::Address.limit()
+            && !text.contains(char::is_whitespace);
+        is_address.then(|| (Spot::new(outer, spelling), text))
+    })
+}
+
+/// Whether a list of that many skills is so long that readers see only its beginning.
+pub(crate) fn is_long(skills: usize) -> bool {
+    skills > 100
+}
 
 /// Takes the first of these lists that is plainly one of skills. Only for cards without other skills.
 pub(super) fn skills(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
@@ -29,8 +65,8 @@ pub(super) fn skills(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill
     Vec::new()
 }
 
-/// Skills in a plain list.
-fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> {
+/// Skills in a list that has a finding as a whole.
+pub(super) fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> {
     let mut skills = Vec::new();
     for (index, value) in member::cut(list, at, out).into_iter().enumerate() {
         if !is_skill(&value) {
@@ -41,6 +77,7 @@ fn listed(list: Vec<Value>, at: &Pointer<'_>, out: &mut Findings) -> Vec<Skill> 
             // One finding about the list says enough about its texts.
             Value::String(text) => {
                 let name = member::bounded(text, &at, Length::Line, out);
+                let name = name.filter(|name| !name.is_empty());
                 skills.extend(name.map(|name| Skill {
                     id: name.clone(),
                     name,

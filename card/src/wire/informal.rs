@@ -9,7 +9,8 @@ mod members;
 pub(super) mod names;
 
 pub(super) use demand::{CredentialDemand, flag_of};
-pub(crate) use members::{asks, demand_of, members};
+pub(crate) use demand::{is_scheme_list, names_no_scheme};
+pub(crate) use members::{asks, demand_of, held_members, members};
 pub(crate) use names::is_about_credentials;
 
 #[cfg(test)]

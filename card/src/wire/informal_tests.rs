@@ -41,6 +41,23 @@ fn a_demand_is_never_read_as_an_open_door() {
         ),
         (json!({"authentication": {"required": true}}), &["unknown"]),
         (json!({"authentication": true}), &["unknown"]),
+        // What is about permissions names no scheme.
+        (json!({"auth": "role_based"}), &["unknown"]),
+        (json!({"authentication": "role_based"}), &["unknown"]),
+        (
+            json!({"authentication": {"schemes": ["role-based", "auth_required"]}}),
+            &["unknown"],
+        ),
+        (json!({"authorization": {"type": "RBAC"}}), &["unknown"]),
+        (json!({"securitySchemes": ["role_based"]}), &["unknown"]),
+        (
+            json!({"securitySchemes": {"roles": {"type": "role_based"}}}),
+            &["unknown"],
+        ),
+        (
+            json!({"calling_pattern": {"auth": "Send the token you were given"}}),
+            &["unknown"],
+        ),
         (json!({"authentication": "required"}), &["unknown"]),
         (json!({"authentication": {"schemes": [{}]}}), &["unknown"]),
         (
@@ -100,6 +117,27 @@ fn a_demand_is_never_read_as_an_open_door() {
             &["apiKey"],
         ),
         (json!({"auth_required": "bearer"}), &["http:bearer"]),
+        (
+            json!({"authentication": {"schemes": ["api_key_required"]}}),
+            &["apiKey"],
+        ),
+        (json!({"auth": "api_key_required"}), &["apiKey"]),
+        (
+            json!({"security": {"authentication": "api_key", "authorization": "role_based"}}),
+            &["apiKey"],
+        ),
+        (
+            json!({"authentication": {"schemes": ["bearer", "role_based"]}}),
+            &["http:bearer"],
+        ),
+        (
+            json!({"calling_pattern": {"method": "POST", "auth": {"type": "bearer"}}}),
+            &["http:bearer"],
+        ),
+        (
+            json!({"a2a_transport": {"protocol": "jsonrpc-2.0", "authentication": ["bearer_auth", "api_key"]}}),
+            &["apiKey", "http:bearer"],
+        ),
         (
             json!({"auth_required": true, "auth_schemes": [{"type": "bearer", "scheme": "bearer"}]}),
             &["http:bearer"],

@@ -16,18 +16,20 @@ pub(crate) mod v0_2;
 mod v0_3;
 pub(crate) mod v1_0;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
+use url::Url;
 
 use self::shape::CardShape;
 use crate::finding::Findings;
-use crate::member::{self, Length, Members};
+use crate::member::{self, Length, MAX_LIST, Members};
 use crate::other_texts::OtherTexts;
 use crate::pointer::Pointer;
 use crate::refusal::ParseError;
 use crate::{
-    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill, rules,
+    AgentCard, Family, Interface, Provider, SecurityRequirement, SecurityScheme, Skill,
+    UNKNOWN_BINDING, rules,
 };
 use members::{CARD_MEMBERS, NESTS, is_security_member};
 
@@ -100,19 +102,36 @@ pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read,
     })
 }
 
-/// Takes the skills, or else what other members list: the tools among the capabilities first.
+/// Takes the skills and the tools among the capabilities, or else what other members list. A tool with the id or name
+/// of a skill is that skill. The tools come last, but before a long list of skills, whose end not every reader sees.
 fn skills(
     members: &mut Members<'_>,
     declared: &[SecurityScheme],
     tools: Vec<Skill>,
     out: &mut Findings,
 ) -> Vec<Skill> {
-    let skills = skill::skills(members, declared, out);
-    match (skills.is_empty(), tools.is_empty()) {
-        (false, _) => skills,
-        (true, false) => tools,
-        (true, true) => elsewhere::skills(members, out),
+    let mut skills = skill::skills(members, declared, out);
+    let known: HashSet<String> = skills
+        .iter()
+        .flat_map(|skill| [skill.id.clone(), skill.name.clone()])
+        .collect();
+    let is_new = |tool: &Skill| !known.contains(&tool.id) && !known.contains(&tool.name);
+    let tools: Vec<Skill> = tools.into_iter().filter(is_new).collect();
+    let tools_at = if elsewhere::is_long(skills.len()) {
+        0
+    } else {
+        skills.len()
+    };
+    skills.splice(tools_at..tools_at, tools);
+    if skills.len() > MAX_LIST {
+        let found = format!("{} skills and tools", skills.len());
+        out.add(&rules::LIST_CUT, &Pointer::Root.name("skills"), &found);
+        skills.truncate(MAX_LIST);
     }
+    if skills.is_empty() {
+        skills = elsewhere::skills(members, out);
+    }
+    skills
 }
 
 /// Adds default modes to a card without any; only 0.1 defines them.
@@ -142,6 +161,13 @@ fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) 
     if interfaces.is_empty() {
         let found = address_elsewhere(members);
         out.add(&rules::CARD_NO_ADDRESS, &Pointer::Root, &found);
+        let address = elsewhere::address(|name| members.peek(name));
+        interfaces.extend(address.map(|(_, url)| Interface {
+            url: url.to_owned(),
+            binding: UNKNOWN_BINDING.to_owned(),
+            protocol_version: shape.flat_version.clone(),
+            tenant: None,
+        }));
     }
     interfaces
 }
@@ -153,7 +179,10 @@ fn credentials(
 ) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
     let mut schemes = security::schemes(members, out);
     let mut requirements = security::requirements(members, &schemes, out);
-    let (labelled, alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
+    let (mut labelled, mut alternatives) = v0_1::authentication(members, !schemes.is_empty(), out);
+    if schemes.is_empty() && labelled.is_empty() && alternatives.is_empty() {
+        (labelled, alternatives) = v0_3::schemes(members, out);
+    }
     if !labelled.is_empty() {
         schemes = labelled;
         schemes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -214,33 +243,49 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     false
 }
 
-/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates.
+/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates. Of one address with and
+/// without a version, the version counts.
 fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut kept: Vec<Interface> = Vec::new();
-    // The versions kept so far for each address, binding and tenant.
-    let mut known: HashMap<(String, String, Option<String>), Vec<Option<String>>> = HashMap::new();
+    // The positions kept so far for each address, binding and tenant.
+    let mut known: HashMap<(String, String, Option<String>), Vec<usize>> = HashMap::new();
     for interface in interfaces.drain(..).chain(flat) {
         let key = (
-            interface.url.clone(),
+            normal_address(&interface.url),
             interface.binding.clone(),
             interface.tenant.clone(),
         );
-        let versions = known.entry(key).or_default();
+        let same = known.entry(key).or_default();
         let version = &interface.protocol_version;
-        let repeats = if version.is_none() {
-            !versions.is_empty()
-        } else {
-            versions.contains(version)
+        let has_version = |at: &usize, version: &Option<String>| {
+            kept.get(*at)
+                .is_some_and(|one| one.protocol_version == *version)
         };
-        if !repeats {
-            versions.push(version.clone());
-            kept.push(interface);
+        if same.iter().any(|at| has_version(at, version)) || (version.is_none() && !same.is_empty())
+        {
+            continue;
+        }
+        match same.iter().copied().find(|at| has_version(at, &None)) {
+            Some(undated) => {
+                if let Some(one) = kept.get_mut(undated) {
+                    one.protocol_version = interface.protocol_version;
+                }
+            }
+            None => {
+                same.push(kept.len());
+                kept.push(interface);
+            }
         }
     }
     *interfaces = kept;
 }
 
-/// Describes, for the finding, where a card without an address has something like one; it is never called.
+/// The address in the form in which equal ones are equal texts (RFC 3986 §6.2.2), or as it is.
+pub(crate) fn normal_address(address: &str) -> String {
+    Url::parse(address).map_or_else(|_| address.to_owned(), String::from)
+}
+
+/// Describes, for the finding, where a card without an address has something like one.
 fn address_elsewhere(members: &Members<'_>) -> String {
     const PLACES: [&str; 9] = [
         "endpoint",

@@ -65,14 +65,50 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
     core.to_owned()
 }
 
-/// Location of an API key, in lower case; empty if the scheme at this position does not name one.
-pub(super) fn location(text: Option<String>, at: &Pointer<'_>, out: &mut Findings) -> String {
-    let text = text.unwrap_or_default();
-    if !matches!(text.as_str(), "" | "header" | "query" | "cookie") {
-        out.add(&rules::SCHEME_LOCATION, at, &text);
+/// The binding of an interface at that address: what is called streamable HTTP is JSON-RPC over HTTP, as A2A has it,
+/// unless it is the transport of an MCP server, as its entry or its path says.
+pub(super) fn binding_at(url: &str, binding: String, is_mcp: bool) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    if member::folded(&binding) != "streamablehttp" {
+        binding
+    } else if is_mcp {
+        "MCP".to_owned()
+    } else if path.trim_end_matches('/').ends_with("/mcp") {
+        binding
+    } else {
+        "JSONRPC".to_owned()
     }
-    text.to_lowercase()
 }
+
+/// Takes the location of an API key, in lower case; empty if the scheme does not name one. It is `in` in 0.x and
+/// `location` in 1.0; cards of every age have either, or `in_` and `In.header` as Python writes them.
+pub(super) fn take_location(members: &mut Members<'_>, out: &mut Findings) -> String {
+    let at = members.at();
+    for name in ["in", "location", "in_"] {
+        let Some(text) = members.text(name, Length::Line, out) else {
+            continue;
+        };
+        if name == "in_" || !PLACES.contains(&text.as_str()) {
+            out.add(&rules::SCHEME_LOCATION, &at, &text);
+        }
+        let text = text.to_lowercase();
+        let mut words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let place = words.find_map(|word| {
+            let singular = word.strip_suffix('s').unwrap_or(word);
+            PLACES
+                .into_iter()
+                .find(|place| [word, singular].contains(place))
+        });
+        return match place {
+            Some(place) => place.to_owned(),
+            None => text,
+        };
+    }
+    String::new()
+}
+
+/// The locations of an API key.
+const PLACES: [&str; 3] = ["header", "query", "cookie"];
 
 /// Takes the `flows` of an `OAuth` scheme as received; null if they are not an object.
 pub(super) fn take_flows(members: &mut Members<'_>, out: &mut Findings) -> Value {

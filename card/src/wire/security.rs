@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::informal::names_no_scheme;
 use super::{v0_2, v1_0};
 use crate::finding::Findings;
 use crate::member::{self, Length, MAX_LIST, Members};
@@ -114,6 +115,9 @@ pub(super) fn scheme(
                 return None;
             };
             let label = member::bounded(label, at, Length::Line, out)?;
+            if names_no_scheme(&label) {
+                return None;
+            }
             Some((v0_2::labelled(&label), None))
         }
         other => {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::informal::{self, CredentialDemand};
+use super::names::take_location;
 use super::v0_2::labelled;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -33,7 +34,8 @@ pub(super) fn authentication(
     }
     let told = CredentialDemand::by(&value);
     let unread = value.clone();
-    let (labels, mut details) = labels(value, &unread, &at, out);
+    let (mut labels, mut details) = labels(value, &unread, &at, out);
+    labels.retain(|label| !informal::names_no_scheme(label));
     if labels.is_empty() {
         // In a form of no version, or unreadable.
         let demands = told.demands();
@@ -136,7 +138,7 @@ fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) 
         if let Some((spot, Value::Object(inner))) = details.take("apiKey", out) {
             let parent = details.at();
             let mut inner = Members::new(inner, spot.below(&parent));
-            *location = inner.text("in", Length::Line, out).unwrap_or_default();
+            *location = take_location(&mut inner, out);
             *parameter = inner.text("name", Length::Line, out).unwrap_or_default();
         } else if let Some(header) = details.text("apiKeyHeader", Length::Line, out) {
             *location = "header".to_owned();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::informal::names_no_scheme;
 use super::names;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
@@ -23,6 +24,9 @@ pub(super) fn scheme(
             guess.to_owned()
         }
     };
+    if names_no_scheme(&label) {
+        return None;
+    }
     let mut kind = labelled(&label);
     if named.is_some() && !is_exact(&label) {
         out.add(&rules::SCHEME_KIND, &at.name("type"), &label);
@@ -32,11 +36,7 @@ pub(super) fn scheme(
             location,
             parameter,
         } => {
-            // `in` is the name in 0.2; cards of every age also write `location`.
-            let place = members
-                .text("in", Length::Line, out)
-                .or_else(|| members.text("location", Length::Line, out));
-            *location = names::location(place, &at, out);
+            *location = names::take_location(members, out);
             *parameter = members.text("name", Length::Line, out).unwrap_or_default();
         }
         SchemeKind::Http {
@@ -78,15 +78,22 @@ fn is_exact(label: &str) -> bool {
 /// The kind of a scheme without `type`, by its members.
 fn untyped(members: &Members<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
-        let is_key = matches!(labelled(scheme), SchemeKind::ApiKey { .. });
-        return Some(if is_key { "apiKey" } else { "http" });
+        // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
+        return Some(match labelled(scheme) {
+            SchemeKind::ApiKey { .. } => "apiKey",
+            SchemeKind::Oauth2 { .. } => "oauth2",
+            SchemeKind::OpenIdConnect { .. } => "openIdConnect",
+            SchemeKind::MutualTls => "mutualTLS",
+            SchemeKind::None => "none",
+            SchemeKind::Http { .. } | SchemeKind::Other { .. } => "http",
+        });
     }
     let has = |name: &str| members.peek(name).is_some();
     if has("flows") {
         Some("oauth2")
     } else if has("openIdConnectUrl") {
         Some("openIdConnect")
-    } else if has("name") && (has("in") || has("location")) {
+    } else if has("name") && (has("in") || has("location") || has("in_")) {
         Some("apiKey")
     } else {
         None
@@ -99,7 +106,10 @@ pub(crate) fn labelled(label: &str) -> SchemeKind {
         scheme: scheme.to_owned(),
         bearer_format: format.map(str::to_owned),
     };
-    match member::folded(label).as_str() {
+    let folded = member::folded(label);
+    // `api_key_required` names the key as well.
+    let named = folded.strip_suffix("required").unwrap_or(&folded);
+    match named {
         "apikey" | "key" => SchemeKind::ApiKey {
             location: String::new(),
             parameter: String::new(),

@@ -1,13 +1,15 @@
 //! Reads members in the form of 0.2.4 to 0.3: one flat address with `preferredTransport`, further ones in
-//! `additionalInterfaces` (0.3 §5.5.5, §5.6), and `signatures`.
+//! `additionalInterfaces` (0.3 §5.5.5, §5.6), `signatures`, and a list `schemes` that no version has.
 
 use serde_json::Value;
 
 use super::informal::names::credential_members;
-use super::names::{binding, take_version};
+use super::informal::{CredentialDemand, is_scheme_list};
+use super::names::{binding, binding_at, take_version};
+use super::v1_0::is_mcp;
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
-use crate::{Interface, rules};
+use crate::{Interface, SecurityRequirement, SecurityScheme, rules};
 
 /// Takes the flat address and its additions, the preferred one first. `version` is their version.
 pub(super) fn interfaces(
@@ -25,6 +27,7 @@ pub(super) fn interfaces(
     };
     let mut interfaces = Vec::new();
     if let Some(url) = members.text("url", Length::Address, out) {
+        let preferred = binding_at(&url, preferred, false);
         interfaces.push(dated(url, preferred, version));
     }
     let Some((spot, value)) = members.take("additionalInterfaces", out) else {
@@ -69,6 +72,7 @@ fn additional(
     out: &mut Findings,
 ) -> Option<Interface> {
     let at = entry.at();
+    let is_mcp = is_mcp(&entry);
     let binding = ["transport", "protocolBinding", "type", "protocol"]
         .into_iter()
         .find_map(|name| {
@@ -84,9 +88,27 @@ fn additional(
         out.add(&rules::INTERFACE_URL, &at, &binding);
         return None;
     };
+    let binding = binding_at(&url, binding, is_mcp);
     let mut interface = dated(url, binding, version);
     interface.protocol_version = own_version.or(interface.protocol_version);
     Some(interface)
+}
+
+/// Takes the list `schemes` of cards that are written after a reference of 0.3.0 other than the specification: objects
+/// with `scheme`, `in`, `name` and `flows`, any of which is enough. Clients of the specification do not read it.
+pub(super) fn schemes(
+    members: &mut Members<'_>,
+    out: &mut Findings,
+) -> (Vec<SecurityScheme>, Vec<SecurityRequirement>) {
+    if !members.peek("schemes").is_some_and(is_scheme_list) {
+        return (Vec::new(), Vec::new());
+    }
+    let Some((spot, value)) = members.take("schemes", out) else {
+        return (Vec::new(), Vec::new());
+    };
+    let parent = members.at();
+    out.add_value(&rules::SECURITY_ELSEWHERE, &spot.below(&parent), &value);
+    CredentialDemand::by(&value).into_schemes()
 }
 
 /// Takes `signatures` exactly as received.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::informal::names::credential_members;
-use super::names::{binding, location, take_flows, take_version};
+use super::names::{binding, binding_at, take_flows, take_location, take_version};
 use crate::finding::Findings;
 use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
@@ -75,6 +75,7 @@ fn interface(
     out: &mut Findings,
 ) -> Option<Interface> {
     let mut entry = Members::new(entry, at);
+    let is_mcp = is_mcp(&entry);
     let spot = entry.spot("protocolBinding");
     let named = entry.text("protocolBinding", Length::Line, out);
     let binding = match named {
@@ -94,10 +95,18 @@ fn interface(
         return None;
     };
     Some(Interface {
+        binding: binding_at(&url, binding, is_mcp),
         url,
-        binding,
         protocol_version: own_version.or_else(|| undated.map(str::to_owned)),
         tenant,
+    })
+}
+
+/// Whether an entry says that it is an MCP server.
+pub(super) fn is_mcp(entry: &Members<'_>) -> bool {
+    ["type", "protocol"].iter().any(|name| {
+        let text = entry.peek(name).and_then(Value::as_str);
+        text.is_some_and(|text| text.trim().eq_ignore_ascii_case("mcp"))
     })
 }
 
@@ -141,7 +150,7 @@ pub(super) fn scheme(
     let description = inner.text("description", Length::Prose, out);
     let kind = match wrapper {
         "apiKeySecurityScheme" => SchemeKind::ApiKey {
-            location: location(inner.text("location", Length::Line, out), &at, out),
+            location: take_location(&mut inner, out),
             parameter: inner.text("name", Length::Line, out).unwrap_or_default(),
         },
         "httpAuthSecurityScheme" => SchemeKind::Http {

@@ -170,12 +170,15 @@ fn last_said(task: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both spellings of `canceled`.
+/// `TASK_STATE_INPUT_REQUIRED` and `input-required` are the same state; so are both spellings of `canceled`, and
+/// `created`, as some agents call `submitted`.
 pub(super) fn plain_state(state: &str) -> String {
     let state = state.strip_prefix("TASK_STATE_").unwrap_or(state);
-    match state.to_ascii_lowercase().replace('_', "-") {
-        british if british == "cancelled" => "canceled".to_owned(),
-        state => state,
+    let state = state.to_ascii_lowercase().replace('_', "-");
+    match state.as_str() {
+        "cancelled" => "canceled".to_owned(),
+        "created" => "submitted".to_owned(),
+        _ => state,
     }
 }
 

@@ -114,6 +114,8 @@ fn states_have_one_spelling() {
         ("canceled", "canceled"),
         ("TASK_STATE_AUTH_REQUIRED", "auth-required"),
         ("working", "working"),
+        ("created", "submitted"),
+        ("input_required", "input-required"),
     ] {
         assert_eq!(plain_state(raw), plain);
     }

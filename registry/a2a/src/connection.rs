@@ -53,8 +53,13 @@ impl Connection {
         if self.route.dialect.is_grpc() {
             return grpc::call(&self.exchange, &self.route, operation).await;
         }
-        let reply = self.exchange.request(&self.request(operation)).await?;
-        match result(&self.route, &reply) {
+        let mut reply = self.exchange.request(&self.request(operation)).await?;
+        let mut answer = result(&self.route, &reply);
+        if let Some(call) = self.renamed(operation, &answer) {
+            reply = self.exchange.request(&call).await?;
+            answer = result(&self.route, &reply);
+        }
+        match answer {
             // There it is an empty body, or a result of null.
             Err(TalkError::NotJson { .. } | TalkError::NotAnAnswer { .. })
                 if operation.returns_nothing() && reply.status.is_success() =>
@@ -71,9 +76,38 @@ impl Connection {
             let messages = grpc::open(&self.exchange, &self.route, operation).await?;
             return Ok(Opened::Events(Unread::Messages(Box::new(messages))));
         }
-        match self.exchange.open(&self.request(operation)).await? {
+        let reply = match self.exchange.open(&self.request(operation)).await? {
+            Incoming::Events(response) => {
+                return Ok(Opened::Events(Unread::Response(response)));
+            }
+            Incoming::Reply(reply) => reply,
+        };
+        let answer = result(&self.route, &reply);
+        let Some(call) = self.renamed(operation, &answer) else {
+            return answer.map(Opened::Whole);
+        };
+        match self.exchange.open(&call).await? {
             Incoming::Events(response) => Ok(Opened::Events(Unread::Response(response))),
             Incoming::Reply(reply) => result(&self.route, &reply).map(Opened::Whole),
         }
+    }
+
+    /// The request under the method's other name, where the agent knows no method of the first one.
+    fn renamed(
+        &self,
+        operation: Operation<'_>,
+        answer: &Result<Value, TalkError>,
+    ) -> Option<HttpCall> {
+        let is_unknown = matches!(
+            answer,
+            Err(TalkError::Protocol { code: -32601, .. }
+                | TalkError::Http {
+                    status: 404 | 405 | 501,
+                    ..
+                })
+        );
+        is_unknown
+            .then(|| operation.renamed_at(&self.route))
+            .flatten()
     }
 }

@@ -79,6 +79,16 @@ impl Operation<'_> {
 }
 
 impl Operation<'_> {
+    /// The request under the other name that its method has at some agents of `route`'s dialect.
+    pub fn renamed_at(self, route: &Route) -> Option<HttpCall> {
+        let name = match route.dialect {
+            Dialect::V0JsonRpc => v0::other_name(self)?,
+            _ => return None,
+        };
+        let (_, params) = v0::call(self, route.dialect);
+        Some(jsonrpc::call(route, None, name, params))
+    }
+
     /// Whether its result is that it was done.
     pub fn returns_nothing(self) -> bool {
         matches!(self, Self::Push(_, PushCall::Delete(_)))

@@ -24,8 +24,17 @@ pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 /// goes beyond the specification.
 const LIST: &str = "tasks/list";
 
-/// The name that PromptKit has for [`SUBSCRIBE`].
-const PROMPT_KIT_SUBSCRIBE: &str = "tasks/subscribe";
+/// The name that [`SUBSCRIBE`] has for `PromptKit`, and for agents after a reference of 0.3.0 beside the specification.
+const OTHER_SUBSCRIBE: &str = "tasks/subscribe";
+
+/// The other name that a method has in agents that are written after that reference.
+pub(super) fn other_name(operation: Operation<'_>) -> Option<&'static str> {
+    match operation {
+        Operation::Subscribe(_) => Some(OTHER_SUBSCRIBE),
+        Operation::ExtendedCard => Some("agent/authenticatedExtendedCard"),
+        _ => None,
+    }
+}
 
 /// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str, Value) {
@@ -35,7 +44,7 @@ pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str,
         Operation::Stream(message) => (STREAM, send_params(message, is_prompt_kit)),
         Operation::Get(id) => (GET, json!({"id": id})),
         Operation::Cancel(id) => (CANCEL, json!({"id": id})),
-        Operation::Subscribe(id) if is_prompt_kit => (PROMPT_KIT_SUBSCRIBE, json!({"id": id})),
+        Operation::Subscribe(id) if is_prompt_kit => (OTHER_SUBSCRIBE, json!({"id": id})),
         Operation::Subscribe(id) => (SUBSCRIBE, json!({"id": id})),
         Operation::List(query) => (LIST, query.members(dialect).collect()),
         Operation::Push(task, call) => push::call(call, task, Dialect::V0JsonRpc),

@@ -154,9 +154,10 @@ pub struct Provider {
 /// One address at which an agent speaks one protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Interface {
-    /// URL, verbatim from the card.
+    /// URL as in the card; one that is relative there is completed by the card's own URL.
     pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text.
+    /// `JSONRPC`, `GRPC`, `HTTP+JSON`, or the card's own text; `unknown` where the card has the address in a member of no
+    /// version, and does not say what is spoken there.
     pub binding: String,
     /// `Major.Minor`; null if the card does not name a version.
     pub protocol_version: Option<String>,

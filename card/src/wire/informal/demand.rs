@@ -140,7 +140,8 @@ impl CredentialDemand {
             self.flag(flag);
             return;
         }
-        let is_label = text.chars().count() <= MAX_LABEL_CHARS
+        let is_label = !names_no_scheme(text)
+            && text.chars().count() <= MAX_LABEL_CHARS
             && !text.contains(char::is_whitespace)
             && !text.contains("://");
         match labelled(text) {
@@ -182,26 +183,22 @@ impl CredentialDemand {
             (!text.is_empty() && flag_of(text).is_none()).then_some(text)
         };
         let wrapped = v1_0::WRAPPERS.iter().any(|name| object.contains_key(*name));
-        let (label, named) = match (text("type"), text("scheme")) {
-            (Some(kind), _) => (kind, None),
-            (None, Some(scheme)) => (scheme, Some(labelled(scheme))),
-            (None, None) if wrapped => ("scheme", None),
-            (None, None) => return false,
+        let label = match text("type").or_else(|| text("scheme")) {
+            Some(label) => label,
+            None if wrapped => "scheme",
+            None => return false,
         };
-        let read = match named {
-            // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.
-            Some(
-                kind @ (SchemeKind::Oauth2 { .. }
-                | SchemeKind::OpenIdConnect { .. }
-                | SchemeKind::MutualTls
-                | SchemeKind::None),
-            ) => Some((kind, None)),
-            _ => scheme(object.clone()),
-        };
-        let Some((kind, description)) = read else {
+        let Some((kind, description)) = scheme(object.clone()) else {
             return false;
         };
-        self.add(text("id").unwrap_or(label), kind, description);
+        let name = text("id").unwrap_or(label);
+        let differs = |other: &SecurityScheme| other.name == name && other.kind != kind;
+        if self.names.contains(name) && self.schemes.iter().any(differs) {
+            let name = format!("{name}-{}", self.schemes.len() + 1);
+            self.add(&name, kind, description);
+        } else {
+            self.add(name, kind, description);
+        }
         true
     }
 
@@ -276,6 +273,33 @@ pub(crate) fn flag_of(text: &str) -> Option<bool> {
         }
         _ => None,
     }
+}
+
+/// Whether a label is about credentials or permissions, but names no way to authenticate: `role_based`, `auth_required`.
+pub(crate) fn names_no_scheme(label: &str) -> bool {
+    const POLICIES: [&str; 6] = [
+        "rolebased",
+        "rolebasedaccesscontrol",
+        "rbac",
+        "attributebased",
+        "abac",
+        "permissionbased",
+    ];
+    let is_unknown = matches!(labelled(label), SchemeKind::Other { .. });
+    is_unknown && (POLICIES.contains(&folded(label).as_str()) || is_demand(label))
+}
+
+/// Whether a value is a list of schemes of kinds that are known, by its form alone.
+pub(crate) fn is_scheme_list(value: &Value) -> bool {
+    let is_scheme = |element: &Value| {
+        let label = ["type", "scheme"]
+            .iter()
+            .find_map(|name| element.get(name)?.as_str())
+            .or_else(|| element.as_str());
+        label.is_some_and(|label| !matches!(labelled(label), SchemeKind::Other { .. }))
+    };
+    let list = value.as_array();
+    list.is_some_and(|list| !list.is_empty() && list.iter().take(MAX_LIST).all(is_scheme))
 }
 
 /// Whether a value says nothing.

@@ -8,9 +8,11 @@ use crate::member::{MAX_LIST, is_spelling};
 use crate::wire::members::NESTS;
 
 /// Members of a card that may contain members about credentials, besides those of [`NESTS`].
-const HOLDERS: [&str; 4] = [
+const HOLDERS: [&str; 6] = [
     "capabilities",
     "metadata",
+    "callingPattern",
+    "a2aTransport",
     "supportedInterfaces",
     "additionalInterfaces",
 ];
@@ -59,16 +61,9 @@ pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>>
                 name,
                 value,
             });
-        } else if is_holder(name) {
-            let single = std::slice::from_ref(value);
-            let objects = value.as_array().map_or(single, Vec::as_slice);
-            let members = objects
-                .iter()
-                .take(MAX_LIST)
-                .filter_map(Value::as_object)
-                .flatten();
-            let about = members.filter(|(name, _)| is_about_credentials(name));
-            found.extend(about.map(|(inner, value)| CredentialMember {
+        } else {
+            let held = held_members(name, value).into_iter();
+            found.extend(held.map(|(inner, value)| CredentialMember {
                 holder: Some(name),
                 name: inner,
                 value,
@@ -76,6 +71,22 @@ pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>>
         }
     }
     found
+}
+
+/// The members about credentials in a member of a card that may contain some.
+pub(crate) fn held_members<'v>(holder: &str, value: &'v Value) -> Vec<(&'v str, &'v Value)> {
+    if !is_holder(holder) {
+        return Vec::new();
+    }
+    let single = std::slice::from_ref(value);
+    let objects = value.as_array().map_or(single, Vec::as_slice);
+    let members = objects
+        .iter()
+        .take(MAX_LIST)
+        .filter_map(Value::as_object)
+        .flatten();
+    let about = members.filter(|(name, _)| is_about_credentials(name));
+    about.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 /// Whether this member of a card may contain members about credentials.

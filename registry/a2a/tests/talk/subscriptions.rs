@@ -130,6 +130,55 @@ async fn a_task_is_followed_from_its_state_on() {
     }
 }
 
+/// A reference of 0.3.0 beside the specification has other names for two methods, and another first state.
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_are_called_by_their_other_names_where_the_first_is_unknown() {
+    const UNKNOWN: &str =
+        r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "unknown"}}"#;
+    let dialect = DIALECTS[2];
+    let whole = json!([{"artifactId": "a", "parts": [{"text": "one two"}]}]);
+    let events = [
+        chunk(dialect, "one two", false),
+        status(dialect, "completed", "done"),
+    ];
+    let server = RawServer::start(vec![
+        bare(dialect, "created", &json!([])),
+        document(UNKNOWN),
+        RawReply::events(&events.map(|event| wrapped(dialect, event))),
+        bare(dialect, "completed", &whole),
+    ])
+    .await;
+    let stream = agent(&server, dialect, &quick())
+        .subscribe("t")
+        .await
+        .unwrap();
+    let (events, answer, error) = all(stream).await;
+    assert_eq!((error, answer.text.as_str()), (None, "one two"));
+    assert!(
+        matches!(&events[0].kind, EventKind::Task(task) if task.state.as_deref() == Some("submitted")),
+        "{events:?}"
+    );
+    assert_eq!(
+        server.methods()[..3],
+        ["tasks/get", "tasks/resubscribe", "tasks/subscribe"]
+    );
+
+    let card = json!({"jsonrpc": "2.0", "id": 1, "result": {"name": "Desk"}});
+    let server = RawServer::start(vec![document(UNKNOWN), RawReply::json(&card)]).await;
+    let card = agent(&server, dialect, &quick())
+        .extended_card()
+        .await
+        .unwrap();
+    assert_eq!(card["name"], "Desk");
+    assert_eq!(
+        server.methods(),
+        [
+            "agent/getAuthenticatedExtendedCard",
+            "agent/authenticatedExtendedCard"
+        ]
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_done_is_shown_and_a_missing_one_is_an_error() {
     for dialect in [DIALECTS[0], DIALECTS[2]] {

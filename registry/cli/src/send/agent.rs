@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, Family, MAX_CARD_BYTES, assumed_address};
+use a2a_card::{
+    AgentCard, Family, Interface, MAX_CARD_BYTES, Parsed, UNKNOWN_BINDING, assumed_address,
+    has_relative_address, with_absolute_addresses,
+};
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
 use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_crawler::{Clock, SystemClock};
@@ -256,46 +259,55 @@ pub(crate) async fn card(
     console: &Console,
 ) -> Result<CalledAgent, Failure> {
     let now = Arc::new(SystemClock).now();
-    let (bytes, mut assumed) = if arguments.direct {
-        (fetch_card(&arguments.agent).await?, None)
-    } else {
-        load_card(arguments, client, console, now.into()).await?
+    let mut called = match arguments.direct {
+        true => load_card_directly(arguments).await?,
+        false => load_card(arguments, client, console, now.into()).await?,
     };
-    let parsed = a2a_card::parse(&bytes).map_err(|error| {
+    name_binding(&mut called.card, arguments)?;
+    Ok(called)
+}
+
+/// The card in these bytes.
+fn read(arguments: &AgentArgs, bytes: &[u8]) -> Result<Parsed, Failure> {
+    a2a_card::parse(bytes).map_err(|error| {
         Failure::new(format!(
             "the card of {} cannot be read: {error}",
             arguments.agent
         ))
-    })?;
-    let mut choice = arguments.choice();
-    choice.skill_first = matches!(parsed.family, Family::Snake0 | Family::Snake1);
-    if arguments.direct && choice.url.is_none() {
-        assumed = directly_assumed(&arguments.agent, &parsed.card);
-        if let Some(url) = &assumed {
-            let says = assumption(url);
-            terminal::note(&format!(
-                "warning: the card of {} {says}; --url names another",
-                arguments.agent
-            ));
-        }
-    }
-    let is_assumed = assumed.is_some();
-    choice.url = choice.url.or(assumed);
-    Ok(CalledAgent {
-        card: parsed.card,
-        choice,
-        is_assumed,
     })
 }
 
-/// The address to assume for a card that was fetched directly.
-fn directly_assumed(word: &str, card: &AgentCard) -> Option<String> {
-    let url = match AgentName::parse(word).ok()? {
-        AgentName::Url(url) => url,
-        AgentName::Host(host) => Url::parse(&format!("https://{host}/")).ok()?,
-        _ => return None,
-    };
-    assumed_address(card, &url).map(Into::into)
+impl CalledAgent {
+    /// The agent is called at the user's address or, without one, at `assumed`.
+    fn new(arguments: &AgentArgs, parsed: Parsed, assumed: Option<String>) -> Self {
+        let mut choice = arguments.choice();
+        choice.skill_first = matches!(parsed.family, Family::Snake0 | Family::Snake1);
+        let assumed = assumed.filter(|_| choice.url.is_none());
+        let is_assumed = assumed.is_some();
+        choice.url = choice.url.or(assumed);
+        Self {
+            card: parsed.card,
+            choice,
+            is_assumed,
+        }
+    }
+}
+
+/// The agent of a card that is fetched from the agent's host; a warning says where its address is assumed.
+async fn load_card_directly(arguments: &AgentArgs) -> Result<CalledAgent, Failure> {
+    let (bytes, url) = fetch_card(&arguments.agent).await?;
+    let mut parsed = read(arguments, &bytes)?;
+    parsed.card = with_absolute_addresses(&parsed.card, &url).into_owned();
+    let assumed = assumed_address(&parsed.card, &url).map(String::from);
+    let called = CalledAgent::new(arguments, parsed, assumed);
+    if let Some(url) = called.choice.url.as_ref().filter(|_| called.is_assumed) {
+        terminal::note(&format!(
+            "warning: the card of {} {}; --url names another",
+            arguments.agent,
+            assumption(url)
+        ));
+    }
+    Ok(called)
 }
 
 /// That an address is assumed, as a phrase about the agent.
@@ -303,19 +315,37 @@ fn assumption(url: &str) -> String {
     format!("names no address, so {url} is assumed")
 }
 
+/// Takes the user's word for the binding of an address that the card names without one.
+fn name_binding(card: &mut AgentCard, arguments: &AgentArgs) -> Result<(), Failure> {
+    let is_unnamed = |one: &Interface| one.binding == UNKNOWN_BINDING;
+    if card.interfaces.is_empty() || !card.interfaces.iter().all(is_unnamed) {
+        return Ok(());
+    }
+    let Some(binding) = given(&arguments.binding) else {
+        return Err(Failure::new(format!(
+            "the card of {} names an address, but not how it is called; add --binding JSONRPC if the agent speaks JSON-RPC there",
+            arguments.agent
+        )));
+    };
+    for interface in &mut card.interfaces {
+        interface.binding.clone_from(&binding);
+    }
+    Ok(())
+}
+
 /// An empty variable is a variable that is not set.
 fn given(value: &Option<String>) -> Option<String> {
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// The card of an agent the registry knows, once it was said what speaks against the agent, and the address that is assumed
-/// where neither it nor the user names one. It is the very card that this was judged by.
+/// An agent that the registry knows, after warnings about what speaks against it. Its card is the very one that these
+/// warnings are about.
 async fn load_card(
     arguments: &AgentArgs,
     client: &Client,
     console: &Console,
     now: Timestamp,
-) -> Result<(Bytes, Option<String>), Failure> {
+) -> Result<CalledAgent, Failure> {
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
         Ok(hit) => hit.summary.id,
@@ -358,12 +388,21 @@ async fn load_card(
             concerns.join("; it ")
         )));
     }
-    let digest = &agent.hit.summary.card_digest;
-    Ok((client.card_version(id, digest).await?, assumed))
+    let summary = &agent.hit.summary;
+    let bytes = client.card_version(id, &summary.card_digest).await?;
+    let mut parsed = read(arguments, &bytes)?;
+    let card = &mut parsed.card;
+    // The registry knows the URL of the card, which completes them.
+    if has_relative_address(card) && card.interfaces.len() == summary.interfaces.len() {
+        for (own, known) in card.interfaces.iter_mut().zip(&summary.interfaces) {
+            own.url.clone_from(&known.url);
+        }
+    }
+    Ok(CalledAgent::new(arguments, parsed, assumed))
 }
 
-/// The card at a URL, or at a host's well-known paths.
-async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
+/// The card at a URL, or at a host's well-known paths, with its URL.
+async fn fetch_card(word: &str) -> Result<(Bytes, Url), Failure> {
     let url = match AgentName::parse(word)? {
         AgentName::Url(url) => url,
         AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
@@ -375,7 +414,7 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         }
     };
     if url.path() != "/" || url.query().is_some() {
-        return Ok(fetch(&url, MAX_CARD_BYTES).await?);
+        return Ok((fetch(&url, MAX_CARD_BYTES).await?, url));
     }
     let at = |path: &str| {
         let mut url = url.clone();
@@ -383,11 +422,12 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
         url
     };
     match fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
-        Ok(bytes) => Ok(bytes),
+        Ok(bytes) => Ok((bytes, at(AGENT_CARD_PATH))),
         // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
-            .await
-            .map_err(|_| error.into()),
+        Err(error) => match fetch(&at(AGENT_PATH), MAX_CARD_BYTES).await {
+            Ok(bytes) => Ok((bytes, at(AGENT_PATH))),
+            Err(_) => Err(error.into()),
+        },
     }
 }
 

@@ -3,7 +3,7 @@
 //! The rules of the choice among the card's interfaces are those of `send`: [`a2a_client::choice`]. The page hands the
 //! script `web/static/console.js` the chosen interfaces as data, and lets the browser call their origins and no others.
 
-use a2a_card::{AgentCard, AuthScheme, SchemeKind, auth_requirements};
+use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
 use a2a_client::choice::{Credential, Dialect, Route, credential, routes};
 use a2a_registry_api::Agent;
 use a2a_registry_domain::signature::SignatureState;
@@ -212,6 +212,7 @@ fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
 fn unspoken(agent: &Agent, left_out: &[String]) -> String {
     let card = &agent.card;
     let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
+    let is_unknown = |one: &Interface| one.binding == UNKNOWN_BINDING;
     let mut bindings = card.interfaces.iter().map(|one| one.binding.as_str());
     if agent.assumed_url.is_some() {
         "The card names no address, and this page calls none that is only assumed.".to_owned()
@@ -219,6 +220,8 @@ fn unspoken(agent: &Agent, left_out: &[String]) -> String {
         "The card lists no interface, so the agent cannot be called.".to_owned()
     } else if !left_out.is_empty() {
         "The security policy of a page cannot name the address of this agent, so no page can call it.".to_owned()
+    } else if card.interfaces.iter().all(is_unknown) {
+        "The card names an address, but not how the agent is called there.".to_owned()
     } else if bindings.all(is_grpc) {
         "The agent speaks gRPC only, which no page in a browser can.".to_owned()
     } else {

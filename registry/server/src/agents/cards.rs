@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use a2a_card::{ConversionTarget, DERIVATION, convert, parse};
+use a2a_card::{
+    ConversionTarget, DERIVATION, convert, has_relative_address, parse, with_absolute_addresses,
+};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_search::sees;
 use a2a_registry_store::{agents, domains, versions};
@@ -15,6 +17,7 @@ use crate::context::Context;
 use crate::database::demand_database;
 use crate::error::AppError;
 use crate::memory::cards::{ServedCard, ServedCardEntry};
+use crate::sources::card_url_of;
 use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved bytes are
@@ -74,10 +77,23 @@ pub async fn agent_card_as(
     if let Some(card) = context.cards.by_digest.get(&key) {
         return Ok(card);
     }
-    let parsed =
+    let mut parsed =
         parse(&original.bytes).map_err(|_| AppError::no_version(agent, &original.digest))?;
+    // The same bytes have other addresses at another URL, so such a card is not kept by its digest.
+    let is_relative = has_relative_address(&parsed.card);
+    if is_relative {
+        let row = agent_visible(context, caller, agent).await?;
+        let domain = domains::domains_by_ids(&context.store, &[row.domain_id])
+            .await?
+            .pop();
+        if let Some(card_url) = card_url_of(&row, domain.as_ref()) {
+            parsed.card = with_absolute_addresses(&parsed.card, &card_url).into_owned();
+        }
+    }
     let card = Arc::new(ServedCard::converted(convert(&parsed, target))?);
-    context.cards.by_digest.insert(key, Arc::clone(&card));
+    if !is_relative {
+        context.cards.by_digest.insert(key, Arc::clone(&card));
+    }
     Ok(card)
 }
 

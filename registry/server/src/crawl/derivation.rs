@@ -1,15 +1,19 @@
 //! The model and findings derived from a card's bytes, and deriving them again after an upgrade.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use a2a_card::{DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest};
+use a2a_card::{
+    DERIVATION, LintContext, Parsed, Severity, all_findings_in, content_digest,
+    with_absolute_addresses,
+};
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_store::entity::{agent, enrolled_key, version};
-use a2a_registry_store::{Handle, Write, agents, decisions, ownership, versions};
+use a2a_registry_store::entity::{agent, domain, enrolled_key, version};
+use a2a_registry_store::{Handle, Write, agents, decisions, domains, ownership, versions};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
@@ -22,7 +26,7 @@ use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::{KeptKeySet, Signatures};
-use crate::sources::https_origin;
+use crate::sources::card_url_of;
 
 /// Versions derived again per transaction.
 const PAGE: u64 = 200;
@@ -45,18 +49,22 @@ pub(crate) fn current() -> i32 {
     i32::try_from(DERIVATION).unwrap_or(i32::MAX)
 }
 
-/// The surroundings of a card that the linter uses: its site and previous version.
+/// The surroundings of a card: its URL, which completes its addresses, and its previous version.
 #[derive(Debug, Default)]
 pub(crate) struct CardSurroundings {
-    site: Option<Url>,
+    card_url: Option<Url>,
     previous: Option<Parsed>,
 }
 
 impl CardSurroundings {
-    /// The surroundings of a card of that domain, given the agent's previous bytes.
-    pub(crate) fn of(domain: &str, previous: Option<&[u8]>) -> Self {
+    /// The surroundings of a card of that agent, given the agent's domain and previous bytes.
+    pub(crate) fn of(
+        agent: &agent::Model,
+        domain: Option<&domain::Model>,
+        previous: Option<&[u8]>,
+    ) -> Self {
         Self {
-            site: https_origin(domain),
+            card_url: card_url_of(agent, domain),
             previous: previous.and_then(|bytes| a2a_card::parse(bytes).ok()),
         }
     }
@@ -72,14 +80,16 @@ impl CardSurroundings {
             Some(before) => versions::intact_body_by_digest(on, &before.digest).await?,
             None => None,
         };
-        Ok(agent.map_or_else(Self::default, |agent| {
-            Self::of(&agent.domain, previous.as_deref())
-        }))
+        let Some(agent) = agent else {
+            return Ok(Self::default());
+        };
+        let domain = domains::domains_by_ids(on, &[agent.domain_id]).await?.pop();
+        Ok(Self::of(&agent, domain.as_ref(), previous.as_deref()))
     }
 
     fn context(&self) -> LintContext<'_> {
         LintContext {
-            card_url: self.site.as_ref(),
+            card_url: self.card_url.as_ref(),
             previous: self.previous.as_ref(),
         }
     }
@@ -96,8 +106,12 @@ pub(crate) fn derive(
     findings.extend(signatures.findings(bytes));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let text = |value: Result<String, serde_json::Error>| value.unwrap_or_else(|_| "null".into());
+    let card = match &around.card_url {
+        Some(card_url) => with_absolute_addresses(&parsed.card, card_url),
+        None => Cow::Borrowed(&parsed.card),
+    };
     DerivedCard {
-        model: text(serde_json::to_string(&parsed.card)),
+        model: text(serde_json::to_string(&card)),
         findings: text(serde_json::to_string(&findings)),
         has_error: findings
             .iter()

@@ -7,7 +7,7 @@ use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{domain, source};
+use a2a_registry_store::entity::{agent, domain, source};
 use url::Url;
 
 use crate::context::Context;
@@ -149,6 +149,20 @@ pub(crate) fn host_of(name: &str) -> Option<&str> {
 /// The https URL of a domain's name, or of its host; `None` if they make none.
 pub(crate) fn https_origin(name: &str) -> Option<Url> {
     Url::parse(&format!("https://{name}/")).ok()
+}
+
+/// The URL that completes the addresses in an agent's card: that of its slot, or else of the well-known path of its domain.
+/// It does not follow redirects, which may change while the card stays as it was approved.
+pub(crate) fn card_url_of(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
+    let slot = Url::parse(&agent.slot).ok().filter(Url::has_host);
+    match slot {
+        Some(url) if url.path() != "/" => Some(url),
+        Some(origin) => origin.join(AGENT_CARD_PATH).ok(),
+        None => {
+            let scheme = domain.map_or("https", |domain| domain.scheme.as_str());
+            Url::parse(&format!("{scheme}://{}{AGENT_CARD_PATH}", agent.domain)).ok()
+        }
+    }
 }
 
 /// The row of a new source, which is due.

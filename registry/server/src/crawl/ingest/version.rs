@@ -38,7 +38,8 @@ pub(crate) async fn add_version(
         Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
         None => None,
     };
-    let around = CardSurroundings::of(&state.agent.domain, previous.as_deref());
+    let domain = group.domains.get(&state.agent.domain_id);
+    let around = CardSurroundings::of(&state.agent, domain, previous.as_deref());
     let mut row = version_row(ledger.new_id(), state.agent.id, card, &around, now.0);
     let key = key_of(&row);
     let class = class_of_change(context, write, group, ledger, state, card, &key).await?;
