@@ -45,8 +45,8 @@ pub struct SourceTask {
 /// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
-    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds with
-    /// 404, 410 or a body that is not a card.
+    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds without a
+    /// card (docs/model.md#slots).
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
@@ -102,8 +102,8 @@ pub struct SourceOutcome {
     pub source_key: i64,
     /// Every request, refused ones included, in order. Never empty.
     pub attempts: Vec<Attempt>,
-    /// The result of all requests together, as a rule that of the last one. Where the second well-known path has
-    /// nothing either (404, 410), the first one's result counts.
+    /// The result of all requests together. Of two URLs without a card that of the first counts, unless the second says
+    /// more (docs/model.md#liveness).
     pub verdict: SourceVerdict,
 }
 

@@ -22,8 +22,9 @@ impl Fetcher {
     /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
     /// and never returns an error: failures are in the attempts and the verdict.
     ///
-    /// Of the well-known paths, `agent.json` is fetched after 404, 410 or a body that is not a card. If it has
-    /// nothing either (404, 410), the first response decides, because it tells what is wrong.
+    /// Of the well-known paths, `agent.json` is fetched after any response to the first that brings no card, except
+    /// 304 and those by which a server says that it is overloaded. Where neither brings a card, the failure counts that tells
+    /// more.
     ///
     /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
     /// other rules.
@@ -71,14 +72,13 @@ impl Fetcher {
         if let Some(hint) = self.plain_http_hint(origin, first.outcome) {
             first.detail = bounded(&format!("{}; {hint}", first.detail), MAX_DETAIL);
         }
-        if !may_lie_elsewhere(&verdict) {
+        if !may_lie_elsewhere(&first, &verdict) {
             return (vec![first], verdict);
         }
         let (second, other) = self
             .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
             .await;
-        let decides = if has_nothing(&other) { verdict } else { other };
-        (vec![first, second], decides)
+        (vec![first, second], deciding(verdict, other))
     }
 
     /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
@@ -286,23 +286,54 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the other well-known path is worth a request.
-const fn may_lie_elsewhere(verdict: &SourceVerdict) -> bool {
-    matches!(
-        verdict,
-        SourceVerdict::Failed {
-            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone | AttemptOutcome::NotACard,
-            ..
-        }
-    )
+/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded or
+/// asks for a pause.
+const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
+    let SourceVerdict::Failed {
+        outcome,
+        retry_after: None,
+    } = verdict
+    else {
+        return false;
+    };
+    // A connection that breaks or falls silent within the body is no response.
+    let is_response = !matches!(
+        outcome,
+        AttemptOutcome::Timeout | AttemptOutcome::Unreachable
+    );
+    is_response
+        && matches!(attempt.status, Some(status) if !matches!(status, 304 | 429 | 502..=504))
 }
 
-const fn has_nothing(verdict: &SourceVerdict) -> bool {
-    matches!(
-        verdict,
-        SourceVerdict::Failed {
-            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone,
-            ..
-        }
-    )
+/// The result of two URLs without a card. A pause that the second response asks for is obeyed, whichever counts.
+fn deciding(first: SourceVerdict, second: SourceVerdict) -> SourceVerdict {
+    match (&first, second) {
+        (
+            SourceVerdict::Failed { outcome: one, .. },
+            SourceVerdict::Failed {
+                outcome: other,
+                retry_after,
+            },
+        ) => SourceVerdict::Failed {
+            outcome: if first_counts(*one, other) {
+                *one
+            } else {
+                other
+            },
+            retry_after,
+        },
+        (_, second) => second,
+    }
+}
+
+/// Which of two failures counts for liveness and is shown as the reason: the one that says more than that nothing is
+/// there, and of two such the one that delists later. So a second request never ends an agent sooner than the first alone
+/// would have (docs/model.md#liveness).
+const fn first_counts(first: AttemptOutcome, second: AttemptOutcome) -> bool {
+    use AttemptOutcome::{Gone, NotACard, NotFound, Throttled};
+    match (first, second) {
+        (NotACard, _) | (_, NotFound | Gone) => true,
+        (NotFound | Gone, _) | (_, NotACard | Throttled) => false,
+        _ => true,
+    }
 }

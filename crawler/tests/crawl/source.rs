@@ -1,8 +1,8 @@
 //! Fetches of cards: both well-known paths, conditional requests, and the verdict on each response.
 
 use a2a_crawler::AttemptOutcome::{
-    self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
-    Throttled, Timeout,
+    self, BadBody, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified,
+    Refused, Throttled, Timeout, Unreachable,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 
@@ -117,13 +117,31 @@ async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     assert_eq!(validators.etag.as_deref(), Some("\"1\""));
 }
 
+/// S3 and CloudFront answer 403 for a file that is missing, gateways 401 or 405.
 #[tokio::test]
-async fn the_older_path_is_asked_after_404_410_and_no_card() {
+async fn the_older_path_is_fetched_after_any_response_without_a_card() {
     for (first, outcome) in [
         (status(404), NotFound),
         (status(410), Gone),
         (html(), NotACard),
         (ScriptedReply::json("{}"), NotACard),
+        (status(401), Forbidden),
+        (status(403), Forbidden),
+        (status(400), BadStatus),
+        (status(405), BadStatus),
+        (status(406), BadStatus),
+        (status(500), BadStatus),
+        (status(501), BadStatus),
+        (status(204), BadStatus),
+        (status(303), BadRedirect),
+        (
+            ScriptedReply::redirect("https://elsewhere.test.net/"),
+            BadRedirect,
+        ),
+        (
+            ScriptedReply::new(200, "content-encoding: unheard-of\r\n", "x"),
+            BadBody,
+        ),
     ] {
         let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
@@ -135,37 +153,69 @@ async fn the_older_path_is_asked_after_404_410_and_no_card() {
     }
 }
 
+/// An overloaded server gets no second request, and neither does one that asks for a pause.
 #[tokio::test]
-async fn the_older_path_is_not_asked_after_other_failures() {
-    for (first, outcome) in [
-        (status(500), BadStatus),
-        (status(403), Forbidden),
-        (status(429), Throttled),
-        (status(303), BadRedirect),
+async fn the_older_path_is_not_fetched_from_an_overloaded_server() {
+    for (first, outcome, retry_after) in [
+        (status(304), BadStatus, None),
+        (status(429), Throttled, None),
+        (status(502), BadStatus, None),
+        (status(503), BadStatus, None),
+        (status(504), BadStatus, None),
+        (
+            ScriptedReply::new(403, "retry-after: 90\r\n", ""),
+            Forbidden,
+            Some(90),
+        ),
     ] {
         let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
-        assert_eq!(failed(&found), (outcome, None));
+        assert_eq!(failed(&found), (outcome, retry_after));
+    }
+    // Neither a silent server nor a connection that ends within the body has responded.
+    for (reply, outcome) in [
+        (ScriptedReply::raw("").then_hang(), Timeout),
+        (
+            ScriptedReply::raw("HTTP/1.1 200 X\r\ncontent-length: 9\r\n\r\n{").then_hang(),
+            Timeout,
+        ),
+        (ScriptedReply::raw("").then_close(), Unreachable),
+    ] {
+        let server = pair(reply, ScriptedReply::json(card("Flights"))).await;
+        let found = hasty_fetcher()
+            .fetch_source(&well_known(&server, None))
+            .await;
+        assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
     }
 }
 
-/// If the older path has no card either, the first response decides the reported reason.
+/// Of two responses without a card the one counts that tells more, and never one that ends an agent sooner than the
+/// first alone.
 #[tokio::test]
 async fn the_telling_answer_decides() {
-    for (first, second, outcome) in [
-        (status(404), status(404), NotFound),
-        (status(404), status(410), NotFound),
-        (status(410), status(404), Gone),
-        (html(), status(404), NotACard),
-        (status(404), html(), NotACard),
-        (status(404), status(500), BadStatus),
-        (html(), html(), NotACard),
+    let rests = || ScriptedReply::new(503, "retry-after: 90\r\n", "");
+    for (first, second, expected) in [
+        (status(404), status(404), (NotFound, None)),
+        (status(404), status(410), (NotFound, None)),
+        (status(410), status(404), (Gone, None)),
+        (html(), status(404), (NotACard, None)),
+        (status(404), html(), (NotACard, None)),
+        (status(404), status(500), (BadStatus, None)),
+        (html(), html(), (NotACard, None)),
+        (status(403), status(404), (Forbidden, None)),
+        (status(403), status(410), (Forbidden, None)),
+        (status(404), status(403), (Forbidden, None)),
+        (status(405), status(403), (BadStatus, None)),
+        (status(403), html(), (NotACard, None)),
+        (html(), status(403), (NotACard, None)),
+        (html(), rests(), (NotACard, Some(90))),
+        (status(403), rests(), (Throttled, Some(90))),
     ] {
         let server = pair(first, second).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(found.attempts.len(), 2);
-        assert_eq!(failed(&found), (outcome, None));
+        assert_eq!(failed(&found), expected);
     }
 }
 

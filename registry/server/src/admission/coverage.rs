@@ -14,6 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::AppError;
+use crate::sources::kind_of_place;
 
 /// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
@@ -75,7 +76,7 @@ impl SourceCoverage {
         by: &source_registrant::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), kind_of_place(row))
         else {
             return CoverageLevel::Nomination;
         };
@@ -103,7 +104,7 @@ impl SourceCoverage {
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
         // A source of a kind that only a later build knows is not covered.
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), kind_of_place(row))
         else {
             return CoverageLevel::Nomination;
         };

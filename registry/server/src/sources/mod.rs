@@ -40,6 +40,18 @@ pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
+/// The kind by whose place a source is covered. A well-known path that was registered by itself is a place of the domain, as
+/// both together are. `None` for a kind that only a later build knows.
+pub(crate) fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
+    let kind = row.kind.known()?;
+    let is_place = || Url::parse(&row.url).is_ok_and(|url| is_well_known(&url));
+    Some(if kind == SourceKind::Url && is_place() {
+        SourceKind::WellKnown
+    } else {
+        kind
+    })
+}
+
 /// Whether a source fetches the card at that URL.
 pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     match row.kind.known() {
