@@ -142,8 +142,8 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// The address of the peer, where a connection was made.
     pub address: Option<IpAddr>,
-    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300 characters,
-    /// without control characters and addresses.
+    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300 characters, or
+    /// 1 200 about the entries of a catalog, without control characters and addresses.
     pub detail: String,
     /// Whether validators were sent, so that a 304 would have been enough.
     pub conditional: bool,

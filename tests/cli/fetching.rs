@@ -1,9 +1,13 @@
 //! Where cards are looked for: well-known paths, base URLs and catalogs, as `register`, `lint` and `send` fetch them.
 
+use a2a_registry_api::DomainView;
+
 use super::client::assert_printed;
+use crate::policy_pages::Session;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
-use crate::support::setup::Setup;
+use crate::support::program::{assert_ended, text};
+use crate::support::setup::{ADMIN, Setup};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -29,4 +33,53 @@ async fn the_older_path_registered_by_itself_is_fetched_itself() {
     let said = served.run(&["register", &origin.url(OLD)]).await;
     assert_printed(&said, "found Elder");
     assert!(origin.requests(CARD).is_empty());
+}
+
+/// What is wrong with the card is said wherever the domain is shown, and not only that the other path has none.
+#[tokio::test]
+async fn a_broken_card_is_reported_although_the_other_path_has_none() {
+    let served = Setup::new().start().await;
+    let admin = Session::in_with(&served, ADMIN).await;
+    let utf16: Vec<u8> = card("Wide", "w")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let trailing = card("Comma", "c").replacen('{', "{\n\"x\": 1,,", 1);
+    for (reply, reason) in [
+        (OriginReply::json(trailing), "line 2"),
+        (OriginReply::json("[]"), "something that is not a card"),
+        (OriginReply::json("{}"), "something that is not a card"),
+        (OriginReply::html("<p>Shop</p>"), "an HTML page"),
+        (OriginReply::json(utf16), "something that is not a card"),
+        (
+            OriginReply::json(b"{\"name\": \"Caf\xe9\"}".to_vec()),
+            "something that is not a card",
+        ),
+        (
+            OriginReply::json(b"\x1f\x8b\x08\x00\x00\x00".to_vec()),
+            "something that is not a card",
+        ),
+    ] {
+        let origin = Origin::start();
+        origin.answer(CARD, reply);
+        let said = served.run(&["register", &origin.url("")]).await;
+        assert_ended(&said, 1, "");
+        let host = origin.address().to_string();
+        let shown = served.run(&["domain", "show", &host]).await;
+        let page = admin.get(&format!("/domains/{host}")).await.1;
+        let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+        let last = view.sources[0].last_attempt.clone().unwrap();
+        assert_eq!(last.outcome, "not_a_card");
+        for told in [
+            &text(&said.stdout),
+            &text(&shown.stdout),
+            &page,
+            &last.detail,
+        ] {
+            assert!(told.contains(reason), "{reason}: {told}");
+            assert!(told.contains(&origin.url(CARD)), "{told}");
+            assert!(told.contains(&origin.url(OLD)), "{told}");
+            assert!(told.contains("404"), "{told}");
+        }
+    }
 }

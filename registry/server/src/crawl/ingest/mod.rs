@@ -5,6 +5,7 @@
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
 pub mod arrival;
+pub mod attempts;
 pub mod card;
 pub mod catalog;
 pub mod entries;

@@ -1,5 +1,6 @@
 //! The parts of a domain's page, formatted for the template.
 
+use a2a_crawler::fetch::MAX_SUMMARY;
 use a2a_registry_api::{
     AttemptView as Attempt, Challenge, KnownValidators, OwnerFingerprint, Proof, ProofCheck,
     SourceView as Source,
@@ -225,7 +226,7 @@ impl AttemptView {
                 Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
                 None => format!("{} ms", attempt.elapsed_ms),
             },
-            detail: text::line(&attempt.detail, 500),
+            detail: text::line(&attempt.detail, MAX_SUMMARY),
         }
     }
 }
