@@ -56,6 +56,14 @@ pub enum Slot {
         /// URL of the card.
         url: Url,
     },
+    /// A registered URL, which may be that of a card or of a catalog.
+    Registered {
+        /// The URL.
+        url: Url,
+        /// Whether the card may be at the well-known path under it, as SDKs look for it: see
+        /// [`card_under`](crate::fetch::card_under).
+        may_be_base: bool,
+    },
     /// The catalog at this URL, with its nested catalogs within the bounds of [`catalog`](crate::catalog).
     Catalog {
         /// URL of the first catalog. Only cards on the origin of this URL count.

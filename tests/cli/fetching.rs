@@ -1,6 +1,6 @@
 //! Where cards are looked for: well-known paths, base URLs and catalogs, as `register`, `lint` and `send` fetch them.
 
-use a2a_registry_api::DomainView;
+use a2a_registry_api::{DomainView, Lookup};
 
 use super::client::assert_printed;
 use crate::policy_pages::Session;
@@ -82,4 +82,37 @@ async fn a_broken_card_is_reported_although_the_other_path_has_none() {
             assert!(told.contains("404"), "{told}");
         }
     }
+}
+
+/// A base URL, as every SDK takes it, leads to the card under it by every door.
+#[tokio::test]
+async fn a_base_url_leads_to_the_card_under_it() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let path = format!("/agents/one{CARD}");
+    let (base, card_url) = (origin.url("/agents/one"), origin.url(&path));
+    origin.answer("/agents/one", OriginReply::html("<p>One</p>"));
+    origin.answer(&path, OriginReply::json(card("One", "first")));
+    assert_printed(&served.run(&["register", &base]).await, "found One");
+    let host = origin.address().to_string();
+    let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+    assert_eq!(view.sources.len(), 1, "not the well-known path of the host");
+    assert_eq!(view.sources[0].kind.as_str(), "url");
+    assert_eq!(view.sources[0].card_url.as_ref(), Some(&card_url));
+    assert_printed(&served.run(&["domain", "show", &host]).await, &card_url);
+    let id = served.found("q=first").await.summary.id;
+    for name in [&base, &card_url, &host, &origin.url(""), &origin.url("/")] {
+        assert_printed(&served.run(&["show", name]).await, "One");
+        let found: Lookup = served.read(&format!("/v1/agents:lookup?url={name}")).await;
+        assert_eq!(found.agents[0].summary.id, id, "{name}");
+    }
+
+    let before = origin.requests(&path).len();
+    assert_ended(&served.run(&["lint", &base]).await, 0, "");
+    // The answer of the host itself is no card, and says more than that nothing is under it.
+    let none = served.run(&["lint", &origin.url("/agents")]).await;
+    assert_ended(&none, 2, "404");
+    let unused = ["send", "--direct", &base, "hi", "--binding", "GRPC"];
+    assert_ended(&served.run(&unused).await, 2, "GRPC");
+    assert_eq!(origin.requests(&path).len(), before + 2);
 }

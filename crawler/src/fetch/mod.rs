@@ -39,7 +39,7 @@ pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use post::{Bearer, NotAToken, PostOptions};
 pub use sentence::{MAX_DETAIL, MAX_SUMMARY, bounded, visible};
-pub use source::{AGENT_CARD_PATH, AGENT_PATH};
+pub use source::{AGENT_CARD_PATH, AGENT_PATH, card_under};
 
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;

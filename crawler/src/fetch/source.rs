@@ -18,6 +18,19 @@ pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
 /// Path of older cards.
 pub const AGENT_PATH: &str = "/.well-known/agent.json";
 
+/// The well-known path under a base URL, where SDKs look for the card of one agent of several on a host. `None` for a URL
+/// with a query, and for one that is such a path itself.
+pub fn card_under(base: &Url) -> Option<Url> {
+    let path = base.path();
+    if base.query().is_some() || path.ends_with(AGENT_CARD_PATH) || path.ends_with(AGENT_PATH) {
+        return None;
+    }
+    let mut url = base.clone();
+    url.set_path(&format!("{}{AGENT_CARD_PATH}", path.trim_end_matches('/')));
+    url.set_fragment(None);
+    Some(url)
+}
+
 impl Fetcher {
     /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
     /// and never returns an error: failures are in the attempts and the verdict.
@@ -43,6 +56,10 @@ impl Fetcher {
             Slot::Url { url } => {
                 let (attempt, verdict) = self.fetch_card_with(url, validators, rules).await;
                 (vec![attempt], verdict)
+            }
+            Slot::Registered { url, may_be_base } => {
+                self.fetch_registered(url, *may_be_base, validators, rules)
+                    .await
             }
             Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
             Slot::Catalog { url, others } => self.fetch_catalog(url, validators, *others).await,
@@ -78,6 +95,23 @@ impl Fetcher {
         let (second, other) = self
             .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
             .await;
+        (vec![first, second], deciding(verdict, other))
+    }
+
+    /// Fetches a registered URL and, where that responds without a card, the well-known path under it.
+    async fn fetch_registered(
+        &self,
+        url: &Url,
+        may_be_base: bool,
+        validators: Option<&Validators>,
+        rules: &KeySetRules<'_>,
+    ) -> (Vec<Attempt>, SourceVerdict) {
+        let (first, verdict) = self.fetch_card_with(url, validators, rules).await;
+        let under = card_under(url).filter(|_| may_be_base && may_lie_elsewhere(&first, &verdict));
+        let Some(under) = under else {
+            return (vec![first], verdict);
+        };
+        let (second, other) = self.fetch_card_with(&under, None, rules).await;
         (vec![first, second], deciding(verdict, other))
     }
 

@@ -219,6 +219,46 @@ async fn the_telling_answer_decides() {
     }
 }
 
+/// A registered URL without a card may be a base URL, as long as it has brought nothing.
+#[tokio::test]
+async fn a_card_is_looked_for_under_a_base_url() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/agents/one/.well-known/agent-card.json" => ScriptedReply::json(card("One")),
+        "/agents/one" | "/agents/one/" => ScriptedReply::new(403, "", ""),
+        _ => ScriptedReply::new(404, "", ""),
+    })
+    .await;
+    let ask = async |path: &str, may_be_base| {
+        let slot = Slot::Registered {
+            url: server.url(path),
+            may_be_base,
+        };
+        let task = SourceTask {
+            source_key: 7,
+            slot,
+            validators: None,
+        };
+        fetcher().fetch_source(&task).await
+    };
+    for path in ["/agents/one", "/agents/one/"] {
+        let found = ask(path, true).await;
+        let under = "/agents/one/.well-known/agent-card.json".to_owned();
+        let expected = [(path.to_owned(), Forbidden), (under, Card)];
+        assert_eq!(attempts(&found), expected);
+    }
+    for (path, may_be_base, requests) in [
+        ("/agents/one", false, 1),
+        ("/agents/one?card", true, 1),
+        (CARD, true, 1),
+        (OLD, true, 1),
+        ("/agents/two", true, 2),
+    ] {
+        let found = ask(path, may_be_base).await;
+        assert_eq!(found.attempts.len(), requests, "{path}");
+        assert!(matches!(found.verdict, SourceVerdict::Failed { .. }));
+    }
+}
+
 #[tokio::test]
 async fn a_card_that_is_what_it_was_is_not_sent_again() {
     let server = Server::start(|request| match request.header("if-none-match") {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_card::{AgentCard, MAX_CARD_BYTES};
+use a2a_card::AgentCard;
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
-use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH, card_under};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -18,7 +18,7 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::credentials::{self, CredentialArgs, GivenCredentials};
 use crate::failure::Failure;
-use crate::fetch::fetch;
+use crate::fetch::fetch_card;
 use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
 use crate::target::AgentName;
@@ -236,7 +236,7 @@ pub(crate) async fn card(
 ) -> Result<AgentCard, Failure> {
     let now = Arc::new(SystemClock).now();
     let bytes = if arguments.direct {
-        fetch_card(&arguments.agent).await?
+        fetch_direct(&arguments.agent).await?
     } else {
         load_card(arguments, client, console, now.into()).await?
     };
@@ -298,8 +298,8 @@ async fn load_card(
         .await?)
 }
 
-/// The card at a URL, or at a host's well-known paths.
-async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
+/// The card at a URL, at the well-known path under it, or at a host's well-known paths.
+async fn fetch_direct(word: &str) -> Result<Bytes, Failure> {
     let url = match AgentName::parse(word)? {
         AgentName::Url(url) => url,
         AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
@@ -310,21 +310,17 @@ async fn fetch_card(word: &str) -> Result<Bytes, Failure> {
             ));
         }
     };
-    if url.path() != "/" || url.query().is_some() {
-        return Ok(fetch(&url, MAX_CARD_BYTES).await?);
-    }
-    let at = |path: &str| {
-        let mut url = url.clone();
-        url.set_path(path);
-        url
+    let (first, other) = if url.path() == "/" && url.query().is_none() {
+        let at = |path: &str| {
+            let mut url = url.clone();
+            url.set_path(path);
+            url
+        };
+        (at(AGENT_CARD_PATH), Some(at(AGENT_PATH)))
+    } else {
+        (url.clone(), card_under(&url))
     };
-    match fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
-        Ok(bytes) => Ok(bytes),
-        // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => fetch(&at(AGENT_PATH), MAX_CARD_BYTES)
-            .await
-            .map_err(|_| error.into()),
-    }
+    Ok(fetch_card(&first, other.as_ref()).await?.1)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::AppError;
-use crate::sources::kind_of_place;
+use crate::sources::{card_url, kind_of_place};
 
 /// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ impl SourceCoverage {
         // Other sources of the same URL may have a higher level already.
         let same = all
             .clone()
-            .filter(|one| one.url == row.url && one.domain_id == row.domain_id);
+            .filter(|one| card_url(one) == row.url && one.domain_id == row.domain_id);
         let others = same.map(|one| self.of_source(one, all.clone())).max();
         coverage_level(domain, &facts).max(others.unwrap_or(CoverageLevel::Nomination))
     }
@@ -117,7 +117,7 @@ impl SourceCoverage {
         let same = |one: &&source::Model| {
             one.domain_id == row.domain_id
                 && one.ended_at.is_none()
-                && one.url == row.url
+                && card_url(one) == card_url(row)
                 && (one.id == row.id || (asks_for_cards(one) && asks_for_cards(row)))
         };
         let alike = all.clone().filter(same);

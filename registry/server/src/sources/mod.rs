@@ -35,6 +35,11 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
+/// The URL of a source's card: that under a base URL, where the card was found there, else the source's own.
+pub(crate) fn card_url(row: &source::Model) -> &str {
+    row.card_url.as_deref().unwrap_or(&row.url)
+}
+
 /// Whether a URL is one of the well-known paths of its origin.
 pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
@@ -44,7 +49,7 @@ pub(crate) fn is_well_known(url: &Url) -> bool {
 /// both together are. `None` for a kind that only a later build knows.
 pub(crate) fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
     let kind = row.kind.known()?;
-    let is_place = || Url::parse(&row.url).is_ok_and(|url| is_well_known(&url));
+    let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
     Some(if kind == SourceKind::Url && is_place() {
         SourceKind::WellKnown
     } else {
@@ -55,7 +60,9 @@ pub(crate) fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
 /// Whether a source fetches the card at that URL.
 pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     match row.kind.known() {
-        Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
+        Some(SourceKind::Url | SourceKind::Entry) => {
+            [row.url.as_str(), card_url(row)].contains(&url.as_str())
+        }
         Some(SourceKind::WellKnown) => {
             is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
         }
@@ -206,6 +213,7 @@ pub(crate) fn new_source(
         ended_at: None,
         answered_by: None,
         limit_met: None,
+        card_url: None,
         entry_digest: None,
     }
 }

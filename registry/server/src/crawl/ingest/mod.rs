@@ -182,6 +182,7 @@ async fn ingest_source(
             group.failed(source, AttemptOutcome::NotACard, None, now, placement);
         }
         SourceVerdict::Fetched(fetched) => {
+            group.note_card_url(result);
             let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;

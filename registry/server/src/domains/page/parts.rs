@@ -149,7 +149,7 @@ impl CheckView {
 impl SourceView {
     pub fn new(source: &Source, now: Timestamp) -> Self {
         Self {
-            url: text::line(&source.url, ADDRESS / 4),
+            url: text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4),
             kind: kind_name(&source.kind),
             nominated: source.coverage == Coverage::Nomination,
             asked: source.state != NEW && source.state != SourceState::Recorded,
