@@ -5,6 +5,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use time::OffsetDateTime;
 use url::Url;
 
+use super::catalog::Reading;
 use super::freshness::{freshness, retry_after};
 use super::sentence::{MAX_DETAIL, bounded};
 use super::{Fetched, Fetcher, GetOptions, HttpResponse, KeySetRules};
@@ -98,7 +99,8 @@ impl Fetcher {
         (vec![first, second], deciding(verdict, other))
     }
 
-    /// Fetches a registered URL and, where that responds without a card, the well-known path under it.
+    /// Fetches a registered URL, which may be that of a card or of a catalog, and the well-known path under it where it
+    /// responds with neither.
     async fn fetch_registered(
         &self,
         url: &Url,
@@ -106,7 +108,29 @@ impl Fetcher {
         validators: Option<&Validators>,
         rules: &KeySetRules<'_>,
     ) -> (Vec<Attempt>, SourceVerdict) {
-        let (first, verdict) = self.fetch_card_with(url, validators, rules).await;
+        let validators = validators.filter(|v| v.url == url.as_str());
+        let options = GetOptions {
+            validators,
+            ..GetOptions::default()
+        };
+        let fetched = self.get(url, &options).await;
+        let mut reading = Reading::new(self.guard(), url, false);
+        let (first, mut verdict) =
+            self.judge(
+                fetched,
+                validators,
+                "card",
+                |answer, asked, now| match reading.take(&answer, 0, asked, now) {
+                    Ok(catalog) if a2a_card::parse(&answer.body).is_err() => catalog,
+                    _ => read_card(answer, asked, now),
+                },
+            );
+        if let SourceVerdict::Fetched(card) = &mut verdict {
+            card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
+        }
+        if let SourceVerdict::Catalog(catalog) = verdict {
+            return self.fetch_nested(reading, first, catalog).await;
+        }
         let under = card_under(url).filter(|_| may_be_base && may_lie_elsewhere(&first, &verdict));
         let Some(under) = under else {
             return (vec![first], verdict);

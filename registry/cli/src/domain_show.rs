@@ -241,6 +241,10 @@ fn source_line(source: &SourceView, whole: bool) -> String {
             ));
         }
     }
+    if let Some(read) = kept.iter().find(|attempt| attempt.outcome == "catalog") {
+        let detail = terminal::short(&read.detail, most(FAILURE, whole));
+        line.push_str(&format!("; {detail}"));
+    }
     if let Some(uptime) = source.uptime() {
         line.push_str(&format!("; {uptime}"));
     }

@@ -69,7 +69,7 @@ pub fn without_a_path(url: &Url) -> Option<Target> {
     }
 }
 
-/// Whether a source asks for the card at that URL, which is normalised.
+/// Whether a source asks for the card or the catalog at that URL, which is normalised.
 pub fn asks(source: &SourceView, url: &Url) -> bool {
     match source.kind.known() {
         Some(SourceKind::Url | SourceKind::Entry) => {
@@ -79,7 +79,8 @@ pub fn asks(source: &SourceView, url: &Url) -> bool {
             let own = Url::parse(&source.url);
             is_well_known(url) && own.is_ok_and(|own| own.origin() == url.origin())
         }
-        Some(SourceKind::Ard | SourceKind::AiCatalog) | None => false,
+        Some(SourceKind::Ard | SourceKind::AiCatalog) => source.url == url.as_str(),
+        None => false,
     }
 }
 

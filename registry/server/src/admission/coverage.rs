@@ -123,10 +123,13 @@ impl SourceCoverage {
         let alike = all.clone().filter(same);
         let named_by_own = |one: &source::Model| {
             let catalog = all.clone().find(|other| Some(other.id) == one.catalog_id);
+            // A catalog at a registered URL stands by who registered it, and not by what lists that URL.
             one.unlisted_since.is_none()
-                && catalog.is_some_and(|catalog| {
-                    self.of_source(catalog, std::iter::empty()) == CoverageLevel::Covered
-                })
+                && catalog
+                    .filter(|catalog| catalog.id != one.id)
+                    .is_some_and(|catalog| {
+                        self.of_source(catalog, std::iter::once(catalog)) == CoverageLevel::Covered
+                    })
         };
         let facts = SourceFacts {
             kind,

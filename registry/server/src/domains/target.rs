@@ -44,7 +44,9 @@ pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, A
             let source = if is_well_known(&url) && url.path() != AGENT_PATH {
                 (SourceKind::WellKnown, domain.origin.to_string())
             } else {
-                (SourceKind::Url, url.into())
+                let mut catalogs = catalogs_of(&domain.origin).into_iter();
+                let catalog = catalogs.find(|(_, own)| own == url.as_str());
+                catalog.unwrap_or_else(|| (SourceKind::Url, url.into()))
             };
             Ok(Target {
                 domain,

@@ -17,6 +17,11 @@ pub(crate) fn is_catalog(row: &source::Model) -> bool {
     row.kind.known().is_some_and(SourceKind::is_catalog)
 }
 
+/// Whether a source may list cards: a catalog, or a registered URL that is not known as that of a card.
+pub(crate) fn may_list_cards(row: &source::Model) -> bool {
+    is_catalog(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
+}
+
 /// Whether a source gives a card. A kind that only a later build knows is neither this nor a catalog.
 pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
     row.kind.known().is_some_and(|kind| !kind.is_catalog())

@@ -7,7 +7,7 @@ use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::entity::{
@@ -317,6 +317,7 @@ impl Group {
         }
         if let Some(row) = self.sources.get_mut(&result.source_key) {
             keep_freshness(row, &result.verdict);
+            keep_card_url(row, result);
             if good {
                 let answered = result.attempts.last().and_then(|last| last.address);
                 row.answered_from = answered.map(|address| address.to_string());
@@ -438,6 +439,16 @@ impl Group {
     }
 }
 
+/// Stores the URL that brought the card of a registered URL, where that is the well-known path under it.
+fn keep_card_url(row: &mut source::Model, result: &SourceOutcome) {
+    if row.kind == SourceKind::Url
+        && matches!(result.verdict, SourceVerdict::Fetched(_))
+        && let Some(brought) = result.attempts.last()
+    {
+        row.card_url = (brought.url != row.url).then(|| brought.url.clone());
+    }
+}
+
 /// The most bytes of `Vary` that are stored.
 const MAX_VARY: usize = 255;
 
@@ -461,7 +472,6 @@ fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
 mod tests {
     use super::*;
     use crate::sources::new_source;
-    use a2a_registry_domain::source::SourceKind;
 
     #[test]
     fn what_an_answer_says_about_its_keeping_is_kept_within_a_bound() {

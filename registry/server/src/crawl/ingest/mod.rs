@@ -54,6 +54,10 @@ use crate::visits::outage::{remember_outage, store_outage};
 const OTHER_DIGEST: &str = "the catalog states another digest for this card, so it is not taken; \
      it is compared again when the catalog is fetched";
 
+/// What is wrong with a catalog at the URL of an agent's card.
+const NO_CARD_ANY_MORE: &str = "this URL has brought the card of an agent, which is kept; withdraw \
+     and register it again for what this catalog lists";
+
 /// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
 /// made that visit.
 ///
@@ -182,19 +186,20 @@ async fn ingest_source(
             group.failed(source, AttemptOutcome::NotACard, None, now, placement);
         }
         SourceVerdict::Fetched(fetched) => {
-            group.note_card_url(result);
             let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
-            let freshness = &fetched.freshness;
-            group.succeeded(source, freshness, success, now, placement);
+            group.succeeded(source, &fetched.freshness, success, now, placement);
+        }
+        SourceVerdict::Catalog(_) if group.agent_of_source(source).is_some() => {
+            group.explain(source, NO_CARD_ANY_MORE);
+            group.failed(source, AttemptOutcome::NotACard, None, now, placement);
         }
         SourceVerdict::Catalog(fetched) => {
             let mut changed =
                 ingest_catalog(context, write, group, ledger, source, fetched).await?;
             changed |= ingest_entries(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
-            let freshness = &fetched.freshness;
-            group.succeeded(source, freshness, success, now, placement);
+            group.succeeded(source, &fetched.freshness, success, now, placement);
         }
         SourceVerdict::NotModified(freshness) => {
             catalog_is_the_same(write, group, ledger, source).await?;

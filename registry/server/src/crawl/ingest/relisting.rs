@@ -1,6 +1,7 @@
 //! Catalog entries of existing sources, and what an entry changes of them.
 
 use a2a_crawler::catalog::CatalogEntry;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
@@ -18,6 +19,17 @@ pub(crate) enum Relisting {
     Moved,
     /// At another URL than in the catalog that takes precedence, or at the URL of another entry.
     Elsewhere,
+}
+
+/// The precedence of catalogs of one domain, the first one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CatalogRank {
+    Ard,
+    AiCatalog,
+    /// At another URL, which the owner of the domain has registered.
+    Owners,
+    /// At another URL that somebody else has registered.
+    Nominated,
 }
 
 impl Group {
@@ -53,15 +65,14 @@ impl Group {
         let Some(row) = self.sources.get(&id) else {
             return Relisting::Same;
         };
-        if row.kind != SourceKind::Entry {
-            return self.name(id, catalog);
+        let rank = self.rank(catalog);
+        if id == catalog.id || (row.kind != SourceKind::Entry && rank == CatalogRank::Nominated) {
+            return Relisting::Same;
         }
-        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
-        let speaks = by.is_some_and(|by| {
-            let counts_more = by.kind == SourceKind::Ard;
-            let there = by.liveness == SourceState::Fresh;
-            by.id != catalog.id && there && (counts_more || by.kind == catalog.kind)
-        });
+        if row.kind != SourceKind::Entry {
+            return self.name(id, catalog, rank);
+        }
+        let speaks = self.is_spoken_for(row, catalog, rank);
         let named = row.identifier.as_ref() == Some(&entry.identifier);
         let moves = named && row.url != entry.url.as_str();
         if speaks && row.unlisted_since.is_none() {
@@ -104,10 +115,37 @@ impl Group {
         }
     }
 
+    /// Whether another catalog that counts as much lists an entry. What no proof covers takes nothing away from another
+    /// catalog, not even from one that is not there for now.
+    fn is_spoken_for(
+        &self,
+        row: &source::Model,
+        catalog: &source::Model,
+        rank: CatalogRank,
+    ) -> bool {
+        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
+        by.is_some_and(|by| {
+            let there = by.liveness == SourceState::Fresh || rank == CatalogRank::Nominated;
+            by.id != catalog.id && there && self.rank(by) <= rank
+        })
+    }
+
+    /// The precedence of a catalog among those of its domain.
+    fn rank(&self, catalog: &source::Model) -> CatalogRank {
+        match catalog.kind.known() {
+            Some(SourceKind::Ard) => CatalogRank::Ard,
+            Some(SourceKind::AiCatalog) => CatalogRank::AiCatalog,
+            _ if self.coverage_of(catalog.id) == CoverageLevel::Covered => CatalogRank::Owners,
+            _ => CatalogRank::Nominated,
+        }
+    }
+
     /// Records that a catalog names a registered URL. The source keeps its kind: it stays when the catalog drops it.
-    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisting {
+    fn name(&mut self, id: i64, catalog: &source::Model, rank: CatalogRank) -> Relisting {
         let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
-        let is_named = self.sources.get(&id).and_then(by).is_some();
+        let by = self.sources.get(&id).and_then(by);
+        // One of a well-known path takes over from one that was registered, whose registration may be withdrawn.
+        let is_named = by.is_some_and(|by| self.rank(by) <= rank.max(CatalogRank::AiCatalog));
         if is_named {
             return Relisting::Same;
         }

@@ -2,9 +2,9 @@
 
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
 use a2a_crawler::schedule::{self, FetchResult};
-use a2a_crawler::{AttemptOutcome, Freshness, SourceOutcome};
+use a2a_crawler::{AttemptOutcome, Freshness};
 use a2a_registry_domain::lifecycle::LivenessState;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::source;
 use time::{Duration, OffsetDateTime};
@@ -111,15 +111,6 @@ impl Group {
         row.liveness = SourceState::Fresh.into();
         row.liveness_reason = None;
         plan(row, look, freshness.max_age, now, placement);
-    }
-
-    /// Keeps the URL that brought the card of a registered URL, where that is the well-known path under it.
-    pub(crate) fn note_card_url(&mut self, result: &SourceOutcome) {
-        let registered = |row: &&mut source::Model| row.kind == SourceKind::Url;
-        let row = self.touch(result.source_key).filter(registered);
-        if let (Some(row), Some(brought)) = (row, result.attempts.last()) {
-            row.card_url = (brought.url != row.url).then(|| brought.url.clone());
-        }
     }
 
     /// Records a failed fetch of a card. While the circuit breaker is open the state does not change, and the fetch is
