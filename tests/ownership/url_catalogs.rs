@@ -205,7 +205,6 @@ async fn a_url_that_brought_a_card_is_no_catalog(url: &str) {
     let detail = told(&setup).await;
     assert!(detail.contains("withdraw"), "{detail}");
 
-    let setup = OwnershipSetup::on(setup.stage);
     let other = Registration {
         card_url: Some(at("/other-list.json")),
         ..Registration::default()

@@ -146,12 +146,9 @@ impl Fetcher {
         let mut plain = well_known(origin, AGENT_CARD_PATH);
         plain.set_scheme("http").ok()?;
         let admitted = self.guard().check_parsed(plain.clone()).is_ok();
-        // Some servers answer a request that they do not understand, others wait for more of it.
-        let silent = matches!(
-            outcome,
-            AttemptOutcome::TlsInvalid | AttemptOutcome::Timeout
-        );
-        (bare_port && admitted && silent)
+        // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
+        let is_other = outcome == AttemptOutcome::TlsInvalid;
+        (bare_port && admitted && is_other)
             .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 

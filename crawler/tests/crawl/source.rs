@@ -2,11 +2,14 @@
 
 use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified,
-    Refused, Throttled, Timeout, Unreachable,
+    Refused, Throttled, Timeout, TlsInvalid, Unreachable,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 
-use crate::support::{Canary, HOST, Request, ScriptedReply, Server, fetcher, hasty_fetcher};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::support::{Canary, HOST, OPEN, Request, ScriptedReply, Server, fetcher, hasty_fetcher};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -482,23 +485,40 @@ async fn concurrent_fetches_do_not_mix() {
     }
 }
 
-/// A bare `host:port` whose server speaks no TLS gets a hint to write `http://`, if plain http is allowed.
-#[tokio::test]
-async fn a_port_without_tls_is_told_how_to_be_written() {
-    let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;
-    let mut origin = server.url("/");
-    origin.set_scheme("https").unwrap();
+/// The detail of the attempt at the https origin of a port.
+async fn detail_over_https(port: u16) -> (AttemptOutcome, String) {
+    let origin = format!("https://{HOST}:{port}/").parse().unwrap();
     let task = SourceTask {
         source_key: 7,
         slot: Slot::WellKnown { origin },
         validators: None,
     };
     let outcome = hasty_fetcher().fetch_source(&task).await;
-    assert_eq!(
-        failed(&outcome).0,
-        Timeout,
-        "it waits for the end of a request"
-    );
-    let detail = &outcome.attempts[0].detail;
-    assert!(detail.contains(server.url(CARD).as_str()), "{detail}");
+    (failed(&outcome).0, outcome.attempts[0].detail.clone())
+}
+
+/// A bare `host:port` whose server responds without TLS gets a hint to write `http://`, if plain http is allowed. One that
+/// falls silent may be asleep, and gets none.
+#[tokio::test]
+async fn a_port_without_tls_is_told_how_to_be_written() {
+    let listener = TcpListener::bind((OPEN, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let plain = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut hello = [0; 64];
+            let _read = stream.read(&mut hello).await;
+            let _written = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let (outcome, detail) = detail_over_https(port).await;
+    assert_eq!(outcome, TlsInvalid, "{detail}");
+    let written = format!("register http://{HOST}:{port}{CARD}");
+    assert!(detail.contains(&written), "{detail}");
+    plain.abort();
+
+    // It waits for the end of a request.
+    let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;
+    let (outcome, detail) = detail_over_https(server.at.port()).await;
+    assert_eq!(outcome, Timeout, "{detail}");
+    assert!(!detail.contains("http://"), "{detail}");
 }

@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use a2a_crawler::network::block_of;
+use a2a_crawler::schedule;
 use a2a_crawler::{AttemptOutcome, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
@@ -276,8 +277,13 @@ fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> HostLimi
     }
     let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
     let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
+    let spacing = if group.is_retried_soon(outcome) {
+        schedule::TIMEOUT_RETRY.whole_seconds() * SECOND
+    } else {
+        SPACING
+    };
     HostLimits {
-        spacing: asked_for.max(SPACING),
+        spacing: asked_for.max(spacing),
         network: spoken_to.map(|address| Some(block_of(address).to_string())),
     }
 }
