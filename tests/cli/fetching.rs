@@ -1,6 +1,8 @@
 //! Where cards are looked for: well-known paths, base URLs and catalogs, as `register`, `lint` and `send` fetch them.
 
 use a2a_registry_api::{DomainView, Lookup};
+use a2a_registry_domain::coverage::Coverage;
+use serde_json::json;
 
 use super::client::assert_printed;
 use crate::policy_pages::Session;
@@ -117,4 +119,36 @@ async fn a_base_url_leads_to_the_card_under_it() {
     let unused = ["send", "--direct", &base, "hi", "--binding", "GRPC"];
     assert_ended(&served.run(&unused).await, 2, "GRPC");
     assert_eq!(origin.requests(&path).len(), before + 2);
+}
+
+/// A catalog that is registered by its URL brings its agents, and what of it was skipped is named with the reason.
+#[tokio::test]
+async fn a_catalog_is_registered_by_its_url() {
+    let served = Setup::new().start().await;
+    let origin = Origin::start();
+    let entry = |name: &str, url: &str| json!({"identifier": name, "mediaType": "application/a2a-agent-card+json", "url": url});
+    let catalog = json!({"entries": [
+        entry("urn:air:a.example:agents:near", "near.json"),
+        entry("urn:air:a.example:agents:far", "https://elsewhere.example/far.json"),
+        {"identifier": "urn:air:a.example:tools:clock", "type": "application/mcp-server-card+json", "url": "clock.json"},
+    ]});
+    origin.answer("/lists/all.json", OriginReply::json(catalog.to_string()));
+    origin.answer("/lists/near.json", OriginReply::json(card("Near", "near")));
+    let said = served
+        .run(&["register", &origin.url("/lists/all.json")])
+        .await;
+    assert_printed(&said, "found Near");
+    let host = origin.address().to_string();
+    let shown = served.run(&["domain", "show", &host]).await;
+    let view: DomainView = served.read(&format!("/v1/domains/{host}")).await;
+    let near = origin.url("/lists/near.json");
+    let near = view.sources.iter().find(|source| source.url == near);
+    assert_eq!(near.unwrap().coverage, Coverage::Nomination);
+    for told in [
+        "far.json is not on the scheme, host and port",
+        "urn:air:a.example:tools:clock is not an A2A agent card",
+    ] {
+        assert_printed(&said, told);
+        assert_printed(&shown, told);
+    }
 }
