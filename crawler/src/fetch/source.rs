@@ -96,7 +96,7 @@ impl Fetcher {
         let (second, other) = self
             .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
             .await;
-        (vec![first, second], deciding(verdict, other))
+        (vec![first, second], deciding(&verdict, other))
     }
 
     /// Fetches a registered URL, which may be that of a card or of a catalog, and the well-known path under it where it
@@ -136,7 +136,7 @@ impl Fetcher {
             return (vec![first], verdict);
         };
         let (second, other) = self.fetch_card_with(&under, None, rules).await;
-        (vec![first, second], deciding(verdict, other))
+        (vec![first, second], deciding(&verdict, other))
     }
 
     /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
@@ -361,8 +361,8 @@ const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
 }
 
 /// The result of two URLs without a card. A pause that the second response asks for is obeyed, whichever counts.
-fn deciding(first: SourceVerdict, second: SourceVerdict) -> SourceVerdict {
-    match (&first, second) {
+fn deciding(first: &SourceVerdict, second: SourceVerdict) -> SourceVerdict {
+    match (first, second) {
         (
             SourceVerdict::Failed { outcome: one, .. },
             SourceVerdict::Failed {

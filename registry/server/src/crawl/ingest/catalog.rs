@@ -335,7 +335,7 @@ pub(crate) async fn catalog_is_the_same(
 }
 
 /// Marks all entries of a registered URL that brings a card now: it is no catalog any more.
-pub(crate) async fn is_a_card_now(
+pub(crate) async fn miss_every_entry(
     write: &Write,
     group: &mut Group,
     ledger: &mut Ledger<'_>,

@@ -7,7 +7,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
 
 use crate::crawl::ingest::group::Group;
-use crate::sources::{asks, is_catalog};
+use crate::sources::{asks, is_catalog, may_list_cards};
 
 /// The effect of a catalog entry on an existing source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +66,15 @@ impl Group {
             return Relisting::Same;
         };
         let rank = self.rank(catalog);
-        if id == catalog.id || (row.kind != SourceKind::Entry && rank == CatalogRank::Nominated) {
+        // What no proof covers changes nothing that is registered, or that another catalog lists or has listed.
+        let is_its_own = row.kind == SourceKind::Entry && row.catalog_id == Some(catalog.id);
+        if id == catalog.id || (rank == CatalogRank::Nominated && !is_its_own) {
             return Relisting::Same;
         }
         if row.kind != SourceKind::Entry {
             return self.name(id, catalog, rank);
         }
-        let speaks = self.is_spoken_for(row, catalog, rank);
+        let speaks = self.is_listed_by_another(row, catalog, rank);
         let named = row.identifier.as_ref() == Some(&entry.identifier);
         let moves = named && row.url != entry.url.as_str();
         if speaks && row.unlisted_since.is_none() {
@@ -115,9 +117,8 @@ impl Group {
         }
     }
 
-    /// Whether another catalog that counts as much lists an entry. What no proof covers takes nothing away from another
-    /// catalog, not even from one that is not there for now.
-    fn is_spoken_for(
+    /// Whether another catalog that is there and counts as much has listed an entry.
+    fn is_listed_by_another(
         &self,
         row: &source::Model,
         catalog: &source::Model,
@@ -125,7 +126,7 @@ impl Group {
     ) -> bool {
         let by = row.catalog_id.and_then(|id| self.sources.get(&id));
         by.is_some_and(|by| {
-            let there = by.liveness == SourceState::Fresh || rank == CatalogRank::Nominated;
+            let there = by.liveness == SourceState::Fresh;
             by.id != catalog.id && there && self.rank(by) <= rank
         })
     }
@@ -176,7 +177,7 @@ impl Group {
     pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .of_domain(catalog.domain_id)
-            .filter(|row| row.id != catalog.id && is_catalog(row))
+            .filter(|row| row.id != catalog.id && may_list_cards(row))
             .map(|row| row.id)
             .collect();
         for id in others {
