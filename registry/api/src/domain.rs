@@ -19,7 +19,7 @@ pub struct Registration {
     /// catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The URL of one card.
+    /// The URL of one card, the base URL of an agent whose card is at the well-known path under it, or the URL of a catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
     /// Approve the first card at once; only for accounts that may approve reviews.

@@ -116,9 +116,11 @@ fn document(failure: &Failure, source: &str) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// The bytes of a card, and their URL where they have one.
+/// A card as it was loaded, not parsed yet.
 pub struct LoadedCard {
+    /// The whole document, or one byte more than a card may have.
     pub bytes: Vec<u8>,
+    /// The URL that brought it.
     url: Option<Url>,
 }
 

@@ -84,11 +84,10 @@ impl Group {
                 Relisting::Same
             };
         }
-        let domain = row.domain_id;
         let url = entry.url.as_str();
         let taken = moves
             && self
-                .of_domain(domain)
+                .of_domain(catalog.domain_id)
                 .any(|other| other.kind == SourceKind::Entry && other.url == url);
         let Some(row) = self.touch(id) else {
             return Relisting::Same;
