@@ -505,9 +505,11 @@ async fn a_port_without_tls_is_told_how_to_be_written() {
     let port = listener.local_addr().unwrap().port();
     let plain = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut hello = [0; 64];
+            let mut hello = [0; 8192];
             let _read = stream.read(&mut hello).await;
             let _written = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+            // A stream that is dropped with bytes unread is reset, and the response may be lost.
+            let _rest = stream.read_to_end(&mut Vec::new()).await;
         }
     });
     let (outcome, detail) = detail_over_https(port).await;

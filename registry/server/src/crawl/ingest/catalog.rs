@@ -100,7 +100,10 @@ impl Nominations {
         group: &Group,
         catalog: &source::Model,
     ) -> Result<Self, AppError> {
-        let by = group.standings.registrants(catalog.id).first().cloned();
+        let mut registrants = group.standings.registrants(catalog.id).iter();
+        // One that has withdrawn leaves a row of nobody behind.
+        let by = registrants.find(|row| row.account_id.is_some() || row.network.is_some());
+        let by = by.cloned();
         let listed = group.of_domain(catalog.domain_id);
         let listed = listed.filter(|row| row.catalog_id == Some(catalog.id));
         let of_catalog = MAX_NOMINATED.saturating_sub(listed.count());
@@ -121,7 +124,6 @@ impl Nominations {
                 let pending = coverage::nominations_pending(write, network).await?;
                 limits.pending_nominations.saturating_sub(pending)
             }
-            // The account is gone.
             _ => u64::MAX,
         };
         let of_registrant = usize::try_from(of_registrant).unwrap_or(usize::MAX);
