@@ -103,7 +103,8 @@ pub fn next_due(
             } else {
                 MAX_BACKOFF
             };
-            let wait = match is_retried_soon(failures, timed_out, breaker_open) {
+            let soon = is_retried_soon(failures, timed_out, breaker_open);
+            let wait = match soon && retry_after.is_none() {
                 true => jittered(TIMEOUT_RETRY, random),
                 false => backoff(failures, retry_after, most, random),
             };

@@ -5,7 +5,6 @@ use a2a_crawler::AttemptOutcome::{
     Refused, Throttled, Timeout, TlsInvalid, Unreachable,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
