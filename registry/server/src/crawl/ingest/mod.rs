@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod entries;
 pub mod evidence;
 pub mod group;
+pub mod nominations;
 pub mod relisting;
 pub mod ruling;
 pub mod slot;
