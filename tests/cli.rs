@@ -1,10 +1,12 @@
 //! The command line as processes: exit codes, and one line per failure. This file has commands without a registry,
-//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, `similar` similar agents and
+//! `client` commands of a registry, `naming` the agent that a name means, `ends` all exit codes, `fetching` where
+//! cards are looked for, `similar` similar agents and
 //! weak matches, and `sign` signed cards.
 
 mod client;
 mod collections;
 mod ends;
+mod fetching;
 mod naming;
 mod operator;
 mod people;

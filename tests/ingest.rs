@@ -1,5 +1,6 @@
 //! Effects of crawl outcomes: agents, versions, decisions, liveness (docs/model.md).
 
+mod base_urls;
 mod catalogs;
 mod changes;
 mod circuit_breaker;

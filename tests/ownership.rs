@@ -21,6 +21,7 @@ mod records;
 mod signed_entries;
 mod site;
 mod succession;
+mod url_catalogs;
 mod ways;
 mod withdrawal;
 

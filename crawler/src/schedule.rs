@@ -23,6 +23,9 @@ pub const FIRST_BACKOFF: Duration = Duration::minutes(5);
 pub const MAX_BACKOFF: Duration = Duration::hours(24);
 /// Shortest wait after a failure, whatever the random number: the spacing between visits of a host.
 pub const MIN_BACKOFF: Duration = Duration::seconds(60);
+/// Wait before the first retry of a timeout: a host that sleeps is woken by a request, and some need 20 s to respond. Also
+/// the spacing between these two visits.
+pub const TIMEOUT_RETRY: Duration = Duration::seconds(30);
 /// Longest wait that a server can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
 /// Longest time between unconditional fetches of a source, so that no 304 hides a dropped signature.
@@ -54,6 +57,8 @@ pub enum FetchResult {
         retry_after: Option<u32>,
         /// Whether the circuit breaker is open.
         breaker_open: bool,
+        /// Whether a time limit passed.
+        timed_out: bool,
     },
 }
 
@@ -91,13 +96,19 @@ pub fn next_due(
             failures,
             retry_after,
             breaker_open,
+            timed_out,
         } => {
             let most = if breaker_open {
                 MAX_OPEN_BREAKER_BACKOFF
             } else {
                 MAX_BACKOFF
             };
-            (backoff(failures, retry_after, most, random), before)
+            let soon = is_retried_soon(failures, timed_out, breaker_open);
+            let wait = match soon && retry_after.is_none() {
+                true => jittered(TIMEOUT_RETRY, random),
+                false => backoff(failures, retry_after, most, random),
+            };
+            (wait, before)
         }
         FetchResult::First { phase } => {
             let whole = promised(FIRST_INTERVAL, max_age);
@@ -118,6 +129,12 @@ pub fn next_due(
         at: now.saturating_add(wait),
         interval,
     }
+}
+
+/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out. While the circuit breaker is open
+/// the cause is probably our own network, and it is no host that has to be woken.
+pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool) -> bool {
+    failures == 1 && timed_out && !breaker_open
 }
 
 /// Position of a host within its interval: the same host always has the same phase.
@@ -258,6 +275,7 @@ mod tests {
                     failures,
                     retry_after,
                     breaker_open: false,
+                    timed_out: false,
                 },
                 None,
                 None,
@@ -268,6 +286,7 @@ mod tests {
             failures: u32::MAX,
             retry_after: None,
             breaker_open: true,
+            timed_out: true,
         };
         assert_eq!(
             wait(breaker_open, None, None, 1.0),
@@ -283,6 +302,25 @@ mod tests {
         assert_eq!(failed(1, Some(7200), 0.0), Duration::hours(2));
         assert_eq!(failed(1, Some(1), 1.0), FIRST_BACKOFF);
         assert_eq!(failed(1, Some(u32::MAX), 0.0), MAX_RETRY_AFTER);
+    }
+
+    /// A host that sleeps needs some 20 s to respond to the request that wakes it.
+    #[test]
+    fn the_first_timeout_is_retried_soon() {
+        let timed_out = |failures, breaker_open, random| {
+            let fetch = FetchResult::Failed {
+                failures,
+                retry_after: None,
+                breaker_open,
+                timed_out: true,
+            };
+            wait(fetch, None, None, random)
+        };
+        assert_eq!(timed_out(1, false, MIDDLE), TIMEOUT_RETRY);
+        assert_eq!(timed_out(1, false, 0.0), Duration::seconds(27));
+        assert_eq!(timed_out(1, false, 1.0), Duration::seconds(33));
+        assert_eq!(timed_out(2, false, 0.0), MIN_BACKOFF);
+        assert_eq!(timed_out(1, true, 1.0), FIRST_BACKOFF);
     }
 
     #[test]
@@ -308,19 +346,24 @@ mod tests {
         fn no_input_breaks_the_bounds(
             minutes in -10_000_i64..10_000_000, max_age: Option<u32>, failures: u32,
             retry_after: Option<u32>, random in proptest::num::f64::ANY, kind in 0..4, breaker_open: bool,
+            timed_out: bool,
         ) {
             let fetch = match kind {
                 0 => FetchResult::First { phase: failures },
                 1 => FetchResult::Changed,
                 2 => FetchResult::Unchanged,
-                _ => FetchResult::Failed { failures, retry_after, breaker_open },
+                _ => FetchResult::Failed { failures, retry_after, breaker_open, timed_out },
             };
             let interval = Some(Duration::minutes(minutes));
             let due = next_due(NOW, fetch, interval, max_age, random);
             proptest::prop_assert!(due.interval >= MIN_INTERVAL && due.interval <= MAX_INTERVAL);
             let wait = due.at - NOW;
             if let FetchResult::Failed { .. } = fetch {
-                proptest::prop_assert!(wait >= MIN_BACKOFF && wait <= MAX_RETRY_AFTER);
+                let least = match is_retried_soon(failures, timed_out, breaker_open) {
+                    true => TIMEOUT_RETRY * 0.89,
+                    false => MIN_BACKOFF,
+                };
+                proptest::prop_assert!(wait >= least && wait <= MAX_RETRY_AFTER);
             } else {
                 proptest::prop_assert!(wait >= MIN_INTERVAL * 0.89 && wait <= MAX_INTERVAL * 1.11);
             }

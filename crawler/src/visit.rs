@@ -45,8 +45,8 @@ pub struct SourceTask {
 /// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
-    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds with
-    /// 404, 410 or a body that is not a card.
+    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds without a
+    /// card (docs/model.md#slots).
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
@@ -55,6 +55,14 @@ pub enum Slot {
     Url {
         /// URL of the card.
         url: Url,
+    },
+    /// A registered URL, which may be that of a card or of a catalog.
+    Registered {
+        /// The URL.
+        url: Url,
+        /// Whether the card may be at the well-known path under it, as SDKs look for it: see
+        /// [`card_under`](crate::fetch::card_under).
+        may_be_base: bool,
     },
     /// The catalog at this URL, with its nested catalogs within the bounds of [`catalog`](crate::catalog).
     Catalog {
@@ -102,8 +110,8 @@ pub struct SourceOutcome {
     pub source_key: i64,
     /// Every request, refused ones included, in order. Never empty.
     pub attempts: Vec<Attempt>,
-    /// The result of all requests together, as a rule that of the last one. Where the second well-known path has
-    /// nothing either (404, 410), the first one's result counts.
+    /// The result of all requests together. Of two URLs without a card that of the first counts, unless the second says
+    /// more (docs/model.md#liveness).
     pub verdict: SourceVerdict,
 }
 
@@ -142,8 +150,8 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// The address of the peer, where a connection was made.
     pub address: Option<IpAddr>,
-    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300 characters,
-    /// without control characters and addresses.
+    /// One sentence for the owner: what happened and, where something is wrong, what to do. At most 300 characters, or
+    /// 1 200 about the entries of a catalog, without control characters and addresses.
     pub detail: String,
     /// Whether validators were sent, so that a 304 would have been enough.
     pub conditional: bool,

@@ -32,6 +32,7 @@ both_databases!(
     an_agent_gone_for_thirty_days_is_retired,
     not_modified_confirms_the_card,
     the_better_source_counts,
+    a_host_that_slept_is_fetched_again_soon,
     a_request_during_a_visit_is_kept,
     retry_after_holds_for_the_whole_host,
     repeated_requests_for_a_visit_are_one_event,
@@ -255,6 +256,32 @@ async fn retry_after_holds_for_the_whole_host(url: &str) {
         visits_lease(&stage.app, 10, 1_000_000).await.unwrap().len(),
         1
     );
+}
+
+/// The first timeout is followed by a visit after half a minute, in which a host wakes up; the second one is not.
+async fn a_host_that_slept_is_fetched_again_soon(url: &str) {
+    let stage = Stage::new(url).await;
+    stage.register(DOMAIN).await;
+    let next = async || {
+        let due = visits_next_due(&stage.app).await.unwrap().unwrap();
+        (time::OffsetDateTime::from(due) - stage.now()).whole_seconds()
+    };
+    assert_eq!(stage.visit(|_| OriginAnswer::Fails(Timeout)).await, 1);
+    let soon = next().await;
+    assert!((27..=33).contains(&soon), "{soon}");
+    next_visit(&stage, OriginAnswer::Fails(Timeout)).await;
+    assert!(next().await >= 59);
+    next_visit(&stage, OriginAnswer::Card(card("Sleepy", "Is awake"))).await;
+    assert_eq!(stage.agent(DOMAIN).await.liveness, LivenessState::Fresh);
+    // It falls asleep again, and other failures than timeouts are no sign of that.
+    stage.crawl(DOMAIN, OriginAnswer::Fails(Timeout)).await;
+    let soon = next().await;
+    assert!((27..=33).contains(&soon), "{soon}");
+    stage
+        .crawl(DOMAIN, OriginAnswer::Card(card("Sleepy", "Is awake")))
+        .await;
+    stage.crawl(DOMAIN, OriginAnswer::Fails(NotFound)).await;
+    assert!(next().await >= 59);
 }
 
 /// A repeated request for a visit that already waits gets the same response and writes nothing.

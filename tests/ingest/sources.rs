@@ -1,6 +1,7 @@
 //! The agent of each source (docs/model.md#slots), and limits of a domain.
 
 use a2a_registry_api::{Act, Registration};
+use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::accounts::tokens::token_create;
@@ -51,6 +52,7 @@ async fn sources(stage: &Stage) -> Vec<source::Model> {
 
 both_databases!(
     one_url_is_one_source,
+    the_older_path_is_a_card_url_of_the_domain,
     sources_with_equal_content_share_an_agent,
     agents_per_domain_are_limited,
     additions_are_limited_per_account_and_network,
@@ -68,7 +70,7 @@ async fn one_url_is_one_source(url: &str) {
     stage.register(DOMAIN).await;
     for same in [
         format!("https://{DOMAIN}/.well-known/agent-card.json"),
-        format!("https://{DOMAIN}:443/.well-known/agent.json"),
+        format!("https://{DOMAIN}:443/.well-known/agent-card.json"),
         format!(
             "https://{}/x/../.well-known/agent-card.json",
             DOMAIN.to_uppercase()
@@ -99,6 +101,41 @@ async fn one_url_is_one_source(url: &str) {
     let all = sources(&stage).await;
     assert_eq!(all.len(), 4);
     assert_eq!(all[3].url, format!("https://{DOMAIN}/~bot/card.json"));
+}
+
+/// The older path alone is a source of its own, which is covered whoever registered it: only the domain can place a card
+/// there. With the card of both paths it feeds their agent, and with another one an agent of its own.
+async fn the_older_path_is_a_card_url_of_the_domain(url: &str) {
+    let stage = Stage::new(url).await;
+    let ann = publisher(&stage, "ann").await;
+    let what = at(":443/.well-known/agent.json");
+    let shown = register(&stage.app, &ann, &what).await.unwrap();
+    let [source] = shown.sources.as_slice() else {
+        panic!("{shown:?}");
+    };
+    assert_eq!(source.kind, SourceKind::Url);
+    assert_eq!(source.coverage, Coverage::Covered);
+    let both = card("Old", "At the older path");
+    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
+    let agent = stage.agent(DOMAIN).await;
+    stage.advance(time::Duration::minutes(2));
+    stage.register(DOMAIN).await;
+    stage.visit(|_| OriginAnswer::Card(both.clone())).await;
+    assert_eq!(
+        stage.agent(DOMAIN).await.id,
+        agent.id,
+        "one card, one agent"
+    );
+    assert_eq!(sources(&stage).await.len(), 4);
+    stage
+        .crawl_with(DOMAIN, |source| {
+            OriginAnswer::Card(match source.kind.known() {
+                Some(SourceKind::WellKnown) => card("New", "At the newer path"),
+                _ => both.clone(),
+            })
+        })
+        .await;
+    assert_eq!(stage.agents().await.len(), 2);
 }
 
 /// A second source with the same content is a source of the same agent. When the contents differ, the older slot keeps

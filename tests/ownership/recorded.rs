@@ -40,6 +40,7 @@ pub(super) fn is_recorded(source: &SourceView) {
         agent: None,
         own: true,
         limit_met: None,
+        card_url: None,
         last_attempt: None,
         attempts: Vec::new(),
         next_due: None,

@@ -5,7 +5,7 @@ use a2a_registry_api::DomainPatch;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_vouch;
+use a2a_registry_server::domains::acts::{domain_show, domain_vouch};
 use a2a_registry_server::domains::owner::domain_patch;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_server::error::ErrorKind;
@@ -33,6 +33,7 @@ both_databases!(
     policies_know_by_which_methods_a_domain_is_proved,
     two_proofs_are_a_dispute,
     a_parents_record_covers_subdomains_if_it_declares_so,
+    a_parents_record_proves_the_hosts_that_were_there_before,
     addresses_and_ports_cannot_be_proved
 );
 
@@ -481,6 +482,40 @@ async fn a_parents_record_covers_subdomains_if_it_declares_so(url: &str) {
         (view.state.as_str(), view.owner.as_deref()),
         ("verified", Some("tenant"))
     );
+}
+
+/// A host that its account registered before the parent's record was found is checked when it is, and not a day later. The
+/// hosts of others are not.
+async fn a_parents_record_proves_the_hosts_that_were_there_before(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let acme = setup.account("acme").await;
+    let other = setup.account("other").await;
+    setup.register(&acme, DOMAIN).await;
+    setup.register(&other, "other.agents-test.com").await;
+    setup.run_due_checks().await;
+    assert_eq!(setup.state().await, "unverified");
+    setup.stage.advance(Duration::hours(2));
+    let apex = "agents-test.com";
+    let view = setup.register(&acme, apex).await;
+    let exact = view.challenges[0].value.clone().unwrap();
+    let record = exact.replace("policy=exact", "policy=subdomains");
+    setup.place_record("_a2a-registry.agents-test.com", &record);
+    let found = domain_verify(&setup.stage.app, &acme, apex).await.unwrap();
+    assert_eq!(found.domain.state.as_str(), "verified");
+    setup.run_due_checks().await;
+    let view = setup.domain_view(&acme).await;
+    assert_eq!(
+        (view.state.as_str(), view.owner.as_deref()),
+        ("verified", Some("acme"))
+    );
+    let others = domain_show(
+        &setup.stage.app,
+        &setup.stage.admin,
+        "other.agents-test.com",
+    );
+    let next = others.await.unwrap().next_check.unwrap();
+    let soon = setup.stage.now() + Duration::hours(1);
+    assert!(time::OffsetDateTime::from(next) > soon);
 }
 
 /// Only a host name on port 443 can be proved; for others an admin can vouch.

@@ -65,7 +65,7 @@ pub fn card_url(source: &source::Model) -> String {
             source.url.trim_end_matches('/')
         )
     } else {
-        source.url.clone()
+        source.card_url.as_ref().unwrap_or(&source.url).clone()
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration as Elapsed;
 
-use a2a_crawler::{SourceTask, SourceVerdict};
+use a2a_crawler::schedule::TIMEOUT_RETRY;
+use a2a_crawler::{AttemptOutcome, SourceTask, SourceVerdict};
 use time::{Duration, OffsetDateTime};
 
 use super::origins::{Behaviour, Origins, SimulatedResponse};
@@ -42,6 +43,8 @@ struct DomainHistory {
     interval: f32,
     /// The version last seen.
     version: i16,
+    /// Whether the last fetch timed out.
+    timed_out: bool,
 }
 
 const NEVER: i32 = i32::MIN;
@@ -103,6 +106,7 @@ impl Ledger {
             fresh_until: NEVER,
             interval: FIRST as f32,
             version: -1,
+            timed_out: false,
         };
         Self {
             origins,
@@ -138,7 +142,11 @@ impl Ledger {
         let known = &mut self.known[number as usize];
         if known.ended != NEVER {
             self.figures.at_once += u64::from(at < known.ended);
-            self.figures.too_soon += u64::from(i64::from(at - known.ended) < SPACING);
+            let spacing = match known.timed_out {
+                true => TIMEOUT_RETRY.whole_seconds(),
+                false => SPACING,
+            };
+            self.figures.too_soon += u64::from(i64::from(at - known.ended) < spacing);
             self.figures.despite_retry_after += u64::from(at < known.not_before);
         }
         if known.fetched_at != NEVER {
@@ -146,6 +154,13 @@ impl Ledger {
             self.late_seconds += f64::from((at - known.fresh_until).max(0));
             self.figures.late_looks += u64::from(at > known.fresh_until);
         }
+        known.timed_out = matches!(
+            said.result.verdict,
+            SourceVerdict::Failed {
+                outcome: AttemptOutcome::Timeout,
+                ..
+            }
+        );
         known.ended = (ends - self.origins.start).whole_seconds() as i32;
         let alone = said.retry_after.map_or(0, |seconds| seconds as i32);
         known.not_before = known.ended + alone;

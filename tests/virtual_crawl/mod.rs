@@ -184,9 +184,10 @@ fn ask(ledger: &mut Ledger, visit: &Visit, now: OffsetDateTime) -> UnderWay {
     for task in &visit.sources {
         let url = match &task.slot {
             Slot::WellKnown { origin } => format!("{origin}.well-known/agent-card.json"),
-            Slot::Url { url } | Slot::Catalog { url, .. } | Slot::Inline { url, .. } => {
-                url.to_string()
-            }
+            Slot::Url { url }
+            | Slot::Registered { url, .. }
+            | Slot::Catalog { url, .. }
+            | Slot::Inline { url, .. } => url.to_string(),
         };
         let said = ledger.origins.ask(number, &url, task, at);
         at += said.took;

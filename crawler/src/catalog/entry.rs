@@ -54,8 +54,7 @@ pub(super) fn read_entry<'a>(
 ) -> Result<Kind<'a>, PassedOver> {
     let value: Value = serde_json::from_str(raw.get()).map_err(|_| PassedOver::Malformed)?;
     let entry = value.as_object().ok_or(PassedOver::Malformed)?;
-    let kind = entry.get("type").and_then(Value::as_str);
-    match essence(kind.ok_or(PassedOver::Malformed)?).as_str() {
+    match essence(kind_of(entry).ok_or(PassedOver::Malformed)?).as_str() {
         CARD => read_card(raw, entry, base).map(Kind::Card),
         CATALOG => match content(entry, base)? {
             EntryContent::Url(url) => Ok(Kind::Elsewhere(url)),
@@ -64,6 +63,12 @@ pub(super) fn read_entry<'a>(
         _ if others => TypedEntry::read(raw.get(), base).map(Kind::Other),
         _ => Err(PassedOver::NotACard),
     }
+}
+
+/// The media type that an entry states: `type` or, in older documents, `mediaType`.
+pub(super) fn kind_of(entry: &Map<String, Value>) -> Option<&str> {
+    let text = |name| entry.get(name).and_then(Value::as_str);
+    text("type").or_else(|| text("mediaType"))
 }
 
 /// Reads an entry of a card.

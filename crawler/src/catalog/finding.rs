@@ -7,6 +7,9 @@ use crate::fetch::bounded;
 /// Most findings kept of one catalog; further ones are only counted.
 pub const MAX_FINDINGS: usize = 50;
 
+/// Most findings that a sentence names.
+const MAX_NAMED: usize = 8;
+
 /// Most characters of foreign text in a finding.
 const SHOWN: usize = 120;
 
@@ -93,7 +96,7 @@ impl fmt::Display for Finding {
 pub struct Findings {
     /// In the order found.
     pub kept: Vec<Finding>,
-    /// Number of further ones, faults only.
+    /// Number of further ones.
     pub more: usize,
 }
 
@@ -103,7 +106,7 @@ impl Findings {
         if self.kept.len() < MAX_FINDINGS {
             let what = bounded(what, SHOWN);
             self.kept.push(Finding { why, what });
-        } else if why.is_fault() {
+        } else {
             self.more += 1;
         }
     }
@@ -116,10 +119,17 @@ impl Findings {
         self.more += other.more;
     }
 
-    /// The first fault and the number of faults, if there are any.
-    pub fn faults(&self) -> Option<(&Finding, usize)> {
-        let mut faults = self.kept.iter().filter(|finding| finding.why.is_fault());
-        let first = faults.next()?;
-        Some((first, 1 + faults.count() + self.more))
+    /// What was skipped and why, the faults first and by name as far as there is room; `None` where nothing was.
+    pub fn sentence(&self) -> Option<String> {
+        let (faults, others): (Vec<&Finding>, Vec<&Finding>) =
+            self.kept.iter().partition(|finding| finding.why.is_fault());
+        let all = faults.len() + others.len() + self.more;
+        let named = faults.into_iter().chain(others).take(MAX_NAMED);
+        let mut parts: Vec<String> = named.map(ToString::to_string).collect();
+        let left = all - parts.len();
+        if left > 0 {
+            parts.push(format!("and {left} more"));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }

@@ -238,13 +238,21 @@ fn entries_and_findings_are_bounded() {
 
     let broken = reading(&vec![json!({}); MAX_FINDINGS + 7]);
     assert_eq!(broken.findings.kept.len(), MAX_FINDINGS);
-    assert_eq!(broken.findings.faults().unwrap().1, MAX_FINDINGS + 7);
-    let others = reading(&vec![json!({"type": "text/markdown"}); MAX_FINDINGS + 7]);
-    assert_eq!(
-        others.findings.faults(),
-        None,
-        "what is no card is no fault"
+    let told = broken.findings.sentence().unwrap();
+    assert!(
+        told.starts_with("entry 0 is not a complete entry; "),
+        "{told}"
     );
+    assert!(told.ends_with("; and 49 more"), "{told}");
+    let mut mixed = vec![json!({"type": "text/markdown"}); MAX_FINDINGS];
+    mixed.push(json!({}));
+    mixed.swap(3, MAX_FINDINGS);
+    let told = reading(&mixed).findings.sentence().unwrap();
+    assert!(
+        told.starts_with("entry 3 is not a complete entry; "),
+        "{told}"
+    );
+    assert_eq!(Findings::default().sentence(), None);
 }
 
 fn walked(documents: &[(&str, Vec<Value>)]) -> (Vec<CatalogEntry>, Vec<PassedOver>, bool, usize) {

@@ -11,7 +11,9 @@ use time::OffsetDateTime;
 use url::Url;
 
 use super::authority::{Authority, authority};
-use super::entry::{EntryContent, content, declared_identity, essence, identifier, updated_at};
+use super::entry::{
+    EntryContent, content, declared_identity, essence, identifier, kind_of, updated_at,
+};
 use super::finding::PassedOver;
 use super::manifest::ManifestFault;
 use crate::fetch::bounded;
@@ -156,7 +158,7 @@ impl TypedEntry {
 
 /// The media type of an entry, its essence in lower case and by its name of today.
 fn media_type(entry: &Map<String, Value>) -> Option<String> {
-    let given = entry.get("type")?.as_str()?.trim();
+    let given = kind_of(entry)?.trim();
     let (name, parameters) = match given.split_once(';') {
         Some((name, parameters)) => (essence(name), parameters.trim()),
         None => (essence(given), ""),

@@ -5,21 +5,63 @@ use url::Url;
 
 use super::endorsement::SignedCatalogs;
 use super::freshness::freshness;
-use super::sentence::{MAX_DETAIL, bounded};
+use super::sentence::{MAX_SUMMARY, bounded};
 use super::source::failed;
 use super::{Fetcher, GetOptions, HttpResponse};
-use crate::catalog::{CatalogDocument, CatalogWalk, Findings, NestedCatalog, ReadOptions, read};
-use crate::{Attempt, AttemptOutcome, FetchedCatalog, Freshness, SourceVerdict, Validators};
+use crate::catalog::{CatalogWalk, Findings, NestedCatalog, NoCatalog, ReadOptions, read};
+use crate::guard::Guard;
+use crate::{Attempt, AttemptOutcome, FetchedCatalog, SourceVerdict, Validators};
 
 /// Media types of both standards; ARD has none of its own.
 pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
 
 /// What the documents of one catalog are read into.
-struct Reading<'r, 'w> {
-    walk: &'r mut CatalogWalk<'w>,
-    signed: &'r mut SignedCatalogs,
+pub(super) struct Reading<'a> {
+    walk: CatalogWalk<'a>,
+    signed: SignedCatalogs,
     /// Whether entries that are neither cards nor catalogs are read.
     others: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// The reading of the catalog at `url`.
+    pub(super) fn new(guard: &'a Guard, url: &Url, others: bool) -> Self {
+        Self {
+            walk: CatalogWalk::new(guard, url),
+            signed: SignedCatalogs::default(),
+            others,
+        }
+    }
+
+    /// Takes the document of a response, at this depth.
+    pub(super) fn take(
+        &mut self,
+        answer: &HttpResponse,
+        depth: usize,
+        asked: &str,
+        now: OffsetDateTime,
+    ) -> Result<(SourceVerdict, String), NoCatalog> {
+        let options = ReadOptions {
+            depth,
+            most: self.walk.entries_left(),
+            others: self.others,
+        };
+        let content = read(&answer.body, &answer.url, options)?;
+        let detail = format!("a catalog of {}", entries(content.entries));
+        if self.others {
+            self.signed.add(&answer.body, &content);
+        }
+        self.walk.take(&answer.url, answer.body.len(), content);
+        let catalog = FetchedCatalog {
+            url: answer.url.to_string(),
+            entries: Vec::new(),
+            others: Vec::new(),
+            findings: Findings::default(),
+            complete: true,
+            freshness: freshness(&answer.headers, asked, None, now),
+        };
+        Ok((SourceVerdict::Catalog(Box::new(catalog)), detail))
+    }
 }
 
 impl Fetcher {
@@ -33,34 +75,37 @@ impl Fetcher {
         others: bool,
     ) -> (Vec<Attempt>, SourceVerdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
-        let mut walk = CatalogWalk::new(self.guard(), url);
         let first = NestedCatalog {
             url: url.clone(),
             depth: 0,
         };
-        let mut signed = SignedCatalogs::default();
-        let mut reading = Reading {
-            walk: &mut walk,
-            signed: &mut signed,
-            others,
-        };
+        let mut reading = Reading::new(self.guard(), url, others);
         let (attempt, verdict) = self.fetch_document(&mut reading, &first, validators).await;
-        let mut attempts = vec![attempt];
-        let SourceVerdict::Catalog(mut catalog) = verdict else {
-            return (attempts, verdict);
-        };
-        while let Some(nested) = walk.next_nested() {
-            let mut reading = Reading {
-                walk: &mut walk,
-                signed: &mut signed,
-                others,
-            };
+        match verdict {
+            SourceVerdict::Catalog(catalog) => self.fetch_nested(reading, attempt, catalog).await,
+            verdict => (vec![attempt], verdict),
+        }
+    }
+
+    /// Fetches the catalogs that are nested in one whose first document was taken.
+    pub(super) async fn fetch_nested(
+        &self,
+        mut reading: Reading<'_>,
+        first: Attempt,
+        mut catalog: Box<FetchedCatalog>,
+    ) -> (Vec<Attempt>, SourceVerdict) {
+        let url = first.url.clone();
+        let mut attempts = vec![first];
+        while let Some(nested) = reading.walk.next_nested() {
             let (attempt, verdict) = self.fetch_document(&mut reading, &nested, None).await;
             attempts.push(attempt);
             if !matches!(verdict, SourceVerdict::Catalog(_)) {
-                walk.failed();
+                reading.walk.failed();
             }
         }
+        let Reading {
+            mut walk, signed, ..
+        } = reading;
         let is_signed = self.endorse(&mut walk, &signed).await;
         if walk.nests() || is_signed {
             catalog.freshness.validators = None;
@@ -71,10 +116,10 @@ impl Fetcher {
         catalog.findings = walked.findings;
         catalog.complete = walked.complete;
         if let Some(last) = attempts.last_mut() {
-            let nested = last.url != url.as_str();
+            let nested = last.url != url;
             let link = if nested { "; together " } else { "" };
             let said = if nested { last.detail.as_str() } else { "" };
-            last.detail = bounded(&format!("{said}{link}{}", sum(&catalog)), MAX_DETAIL);
+            last.detail = bounded(&format!("{said}{link}{}", sum(&catalog)), MAX_SUMMARY);
         }
         (attempts, SourceVerdict::Catalog(catalog))
     }
@@ -82,7 +127,7 @@ impl Fetcher {
     /// Fetches one document and adds its entries to the walk. The lists in the returned verdict stay empty.
     async fn fetch_document(
         &self,
-        reading: &mut Reading<'_, '_>,
+        reading: &mut Reading<'_>,
         document: &NestedCatalog,
         validators: Option<&Validators>,
     ) -> (Attempt, SourceVerdict) {
@@ -94,46 +139,16 @@ impl Fetcher {
         };
         let fetched = self.get(&document.url, &options).await;
         self.judge(fetched, validators, "catalog", |answer, asked, now| {
-            let options = ReadOptions {
-                depth: document.depth,
-                most: reading.walk.entries_left(),
-                others: reading.others,
-            };
-            match read(&answer.body, &answer.url, options) {
-                Ok(content) => {
-                    let detail = format!("a catalog of {}", entries(content.entries));
-                    if reading.others {
-                        reading.signed.add(&answer.body, &content);
-                    }
-                    let freshness = take(reading.walk, &answer, content, asked, now);
-                    let catalog = FetchedCatalog {
-                        url: answer.url.to_string(),
-                        entries: Vec::new(),
-                        others: Vec::new(),
-                        findings: Findings::default(),
-                        complete: true,
-                        freshness,
-                    };
-                    (SourceVerdict::Catalog(Box::new(catalog)), detail)
-                }
-                Err(error) => (
-                    failed(AttemptOutcome::NotACatalog),
-                    format!("the server responded with status 200 and something that is not a catalog: {error}"),
-                ),
-            }
+            reading
+                .take(&answer, document.depth, asked, now)
+                .unwrap_or_else(|error| {
+                    (
+                        failed(AttemptOutcome::NotACatalog),
+                        format!("the server responded with status 200 and something that is not a catalog: {error}"),
+                    )
+                })
         })
     }
-}
-
-fn take(
-    walk: &mut CatalogWalk<'_>,
-    answer: &HttpResponse,
-    reading: CatalogDocument,
-    asked: &str,
-    now: OffsetDateTime,
-) -> Freshness {
-    walk.take(&answer.url, answer.body.len(), reading);
-    freshness(&answer.headers, asked, None, now)
 }
 
 /// One sentence about the entries of a catalog.
@@ -147,14 +162,9 @@ fn sum(catalog: &FetchedCatalog) -> String {
         1 => "it names 1 agent of this host".to_owned(),
         count => format!("it names {count} agents of this host"),
     };
-    let agents = format!("{agents}{others}");
-    match catalog.findings.faults() {
-        None => agents,
-        Some((first, 1)) => format!("{agents}; skipped: {first}"),
-        Some((first, count)) => {
-            format!("{agents}; {count} skipped, first: {first}")
-        }
-    }
+    let skipped = catalog.findings.sentence();
+    let skipped = skipped.map(|skipped| format!("; skipped: {skipped}"));
+    format!("{agents}{others}{}", skipped.unwrap_or_default())
 }
 
 fn entries(count: usize) -> String {

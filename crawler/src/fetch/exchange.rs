@@ -92,7 +92,6 @@ impl Fetcher {
             .await
             .map_err(|elapsed| self.late(elapsed))?
             .map_err(|error| failure::classify(&error))?;
-        trail.status = Some(response.status().as_u16());
         trail.address = response.remote_addr().map(|peer| peer.ip());
         // The final check of the target: not what DNS said, but which address is actually connected.
         let peer = trail.address.ok_or_else(|| {
@@ -102,6 +101,7 @@ impl Fetcher {
             )
         })?;
         self.guard.check_address(peer)?;
+        trail.status = Some(response.status().as_u16());
         if response.headers().len() > self.limits.headers {
             return Err(FetchError::new(
                 AttemptOutcome::BadBody,

@@ -38,8 +38,8 @@ pub use freshness::{MAX_RETRY_AFTER, freshness, max_age, retry_after};
 pub use keys::{KeySetRules, MAX_KEY_SETS};
 pub use limits::FetchLimits;
 pub use post::{Bearer, NotAToken, PostOptions};
-pub use sentence::{MAX_DETAIL, bounded, visible};
-pub use source::{AGENT_CARD_PATH, AGENT_PATH};
+pub use sentence::{MAX_DETAIL, MAX_SUMMARY, bounded, visible};
+pub use source::{AGENT_CARD_PATH, AGENT_PATH, card_under};
 
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;

@@ -2,6 +2,8 @@
 
 /// Most characters of an attempt's detail.
 pub const MAX_DETAIL: usize = 300;
+/// Most characters of a detail that sums up two requests, or the entries of a catalog.
+pub const MAX_SUMMARY: usize = 1_200;
 
 /// `text` on one line, without control, format and escape characters, cut at `limit` characters. Text of a server or
 /// a card may contain terminal escapes or direction overrides; it reaches logs and pages only through here.

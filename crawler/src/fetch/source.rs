@@ -5,6 +5,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use time::OffsetDateTime;
 use url::Url;
 
+use super::catalog::Reading;
 use super::freshness::{freshness, retry_after};
 use super::sentence::{MAX_DETAIL, bounded};
 use super::{Fetched, Fetcher, GetOptions, HttpResponse, KeySetRules};
@@ -18,12 +19,26 @@ pub const AGENT_CARD_PATH: &str = "/.well-known/agent-card.json";
 /// Path of older cards.
 pub const AGENT_PATH: &str = "/.well-known/agent.json";
 
+/// The well-known path under a base URL, where SDKs look for the card of one agent of several on a host. `None` for a URL
+/// with a query, and for one that is such a path itself.
+pub fn card_under(base: &Url) -> Option<Url> {
+    let path = base.path();
+    if base.query().is_some() || path.ends_with(AGENT_CARD_PATH) || path.ends_with(AGENT_PATH) {
+        return None;
+    }
+    let mut url = base.clone();
+    url.set_path(&format!("{}{AGENT_CARD_PATH}", path.trim_end_matches('/')));
+    url.set_fragment(None);
+    Some(url)
+}
+
 impl Fetcher {
     /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
     /// and never returns an error: failures are in the attempts and the verdict.
     ///
-    /// Of the well-known paths, `agent.json` is fetched after 404, 410 or a body that is not a card. If it has
-    /// nothing either (404, 410), the first response decides, because it tells what is wrong.
+    /// Of the well-known paths, `agent.json` is fetched after any response to the first that brings no card, except
+    /// 304 and those by which a server says that it is overloaded. Where neither brings a card, the failure counts that tells
+    /// more.
     ///
     /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
     /// other rules.
@@ -42,6 +57,10 @@ impl Fetcher {
             Slot::Url { url } => {
                 let (attempt, verdict) = self.fetch_card_with(url, validators, rules).await;
                 (vec![attempt], verdict)
+            }
+            Slot::Registered { url, may_be_base } => {
+                self.fetch_registered(url, *may_be_base, validators, rules)
+                    .await
             }
             Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
             Slot::Catalog { url, others } => self.fetch_catalog(url, validators, *others).await,
@@ -71,14 +90,53 @@ impl Fetcher {
         if let Some(hint) = self.plain_http_hint(origin, first.outcome) {
             first.detail = bounded(&format!("{}; {hint}", first.detail), MAX_DETAIL);
         }
-        if !may_lie_elsewhere(&verdict) {
+        if !may_lie_elsewhere(&first, &verdict) {
             return (vec![first], verdict);
         }
         let (second, other) = self
             .fetch_card_with(&well_known(origin, AGENT_PATH), validators, rules)
             .await;
-        let decides = if has_nothing(&other) { verdict } else { other };
-        (vec![first, second], decides)
+        (vec![first, second], deciding(&verdict, other))
+    }
+
+    /// Fetches a registered URL, which may be that of a card or of a catalog, and the well-known path under it where it
+    /// responds with neither.
+    async fn fetch_registered(
+        &self,
+        url: &Url,
+        may_be_base: bool,
+        validators: Option<&Validators>,
+        rules: &KeySetRules<'_>,
+    ) -> (Vec<Attempt>, SourceVerdict) {
+        let validators = validators.filter(|v| v.url == url.as_str());
+        let options = GetOptions {
+            validators,
+            ..GetOptions::default()
+        };
+        let fetched = self.get(url, &options).await;
+        let mut reading = Reading::new(self.guard(), url, false);
+        let (first, mut verdict) =
+            self.judge(
+                fetched,
+                validators,
+                "card",
+                |answer, asked, now| match reading.take(&answer, 0, asked, now) {
+                    Ok(catalog) if a2a_card::parse(&answer.body).is_err() => catalog,
+                    _ => read_card(answer, asked, now),
+                },
+            );
+        if let SourceVerdict::Fetched(card) = &mut verdict {
+            card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
+        }
+        if let SourceVerdict::Catalog(catalog) = verdict {
+            return self.fetch_nested(reading, first, catalog).await;
+        }
+        let under = card_under(url).filter(|_| may_be_base && may_lie_elsewhere(&first, &verdict));
+        let Some(under) = under else {
+            return (vec![first], verdict);
+        };
+        let (second, other) = self.fetch_card_with(&under, None, rules).await;
+        (vec![first, second], deciding(&verdict, other))
     }
 
     /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
@@ -88,12 +146,9 @@ impl Fetcher {
         let mut plain = well_known(origin, AGENT_CARD_PATH);
         plain.set_scheme("http").ok()?;
         let admitted = self.guard().check_parsed(plain.clone()).is_ok();
-        // Some servers answer a request that they do not understand, others wait for more of it.
-        let silent = matches!(
-            outcome,
-            AttemptOutcome::TlsInvalid | AttemptOutcome::Timeout
-        );
-        (bare_port && admitted && silent)
+        // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
+        let is_other = outcome == AttemptOutcome::TlsInvalid;
+        (bare_port && admitted && is_other)
             .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
@@ -286,23 +341,54 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the other well-known path is worth a request.
-const fn may_lie_elsewhere(verdict: &SourceVerdict) -> bool {
-    matches!(
-        verdict,
-        SourceVerdict::Failed {
-            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone | AttemptOutcome::NotACard,
-            ..
-        }
-    )
+/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded or
+/// asks for a pause.
+const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
+    let SourceVerdict::Failed {
+        outcome,
+        retry_after: None,
+    } = verdict
+    else {
+        return false;
+    };
+    // A connection that breaks or falls silent within the body is no response.
+    let is_response = !matches!(
+        outcome,
+        AttemptOutcome::Timeout | AttemptOutcome::Unreachable
+    );
+    is_response
+        && matches!(attempt.status, Some(status) if !matches!(status, 304 | 429 | 502..=504))
 }
 
-const fn has_nothing(verdict: &SourceVerdict) -> bool {
-    matches!(
-        verdict,
-        SourceVerdict::Failed {
-            outcome: AttemptOutcome::NotFound | AttemptOutcome::Gone,
-            ..
-        }
-    )
+/// The result of two URLs without a card. A pause that the second response asks for is obeyed, whichever counts.
+fn deciding(first: &SourceVerdict, second: SourceVerdict) -> SourceVerdict {
+    match (first, second) {
+        (
+            SourceVerdict::Failed { outcome: one, .. },
+            SourceVerdict::Failed {
+                outcome: other,
+                retry_after,
+            },
+        ) => SourceVerdict::Failed {
+            outcome: if first_counts(*one, other) {
+                *one
+            } else {
+                other
+            },
+            retry_after,
+        },
+        (_, second) => second,
+    }
+}
+
+/// Which of two failures counts for liveness and is shown as the reason: the one that says more than that nothing is
+/// there, and of two such the one that delists later. So a second request never ends an agent sooner than the first alone
+/// would have (docs/model.md#liveness).
+const fn first_counts(first: AttemptOutcome, second: AttemptOutcome) -> bool {
+    use AttemptOutcome::{Gone, NotACard, NotFound, Throttled};
+    match (first, second) {
+        (NotACard, _) | (_, NotFound | Gone) => true,
+        (NotFound | Gone, _) | (_, NotACard | Throttled) => false,
+        _ => true,
+    }
 }

@@ -7,7 +7,7 @@ use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadStatus, Catalog, NotACatalog, NotFound, NotModified, Refused,
 };
 use a2a_crawler::catalog::{ARD_PATH, Endorsement, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
-use a2a_crawler::fetch::{FetchLimits, Fetcher};
+use a2a_crawler::fetch::{FetchLimits, Fetcher, MAX_SUMMARY};
 use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 use serde_json::{Value, json};
 use url::Url;
@@ -38,7 +38,7 @@ async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -
     let outcome = fetcher.fetch_source(&task).await;
     for attempt in &outcome.attempts {
         let length = attempt.detail.chars().count();
-        assert!((1..=300).contains(&length), "{attempt:?}");
+        assert!((1..=MAX_SUMMARY).contains(&length), "{attempt:?}");
         assert!(!attempt.detail.chars().any(char::is_control), "{attempt:?}");
     }
     outcome
@@ -110,6 +110,58 @@ async fn a_catalog_names_cards_and_says_what_it_passes_over() {
         Some("application/ai-catalog+json, application/json")
     );
     assert_eq!(request.header("a2a-version"), None);
+}
+
+/// A catalog that was registered by its URL is recognized by its content, and read as one of a well-known path is; older
+/// ones state the media type of an entry as `mediaType`.
+#[tokio::test]
+async fn a_registered_url_may_be_that_of_a_catalog() {
+    let server = Server::start(|request: &Request| match request.path.as_str() {
+        "/lists/all.json" => ScriptedReply::new(
+            200,
+            "etag: \"1\"\r\n",
+            document(&[
+                card("a", "a.json"),
+                json!({"identifier": "b", "mediaType": "application/a2a-agent-card+json", "url": "b.json"}),
+                card("far", "https://elsewhere.example/c.json"),
+                json!({"identifier": "m", "mediaType": "application/mcp-server-card+json", "url": "/m"}),
+                json!({"identifier": "untyped", "url": "/u"}),
+            ]),
+        ),
+        "/lists/nested.json" => ScriptedReply::json(document(&[nested("/lists/all.json")])),
+        _ => ScriptedReply::new(404, "", ""),
+    })
+    .await;
+    let ask = async |path: &str| {
+        let slot = Slot::Registered {
+            url: server.url(path),
+            may_be_base: true,
+        };
+        let task = SourceTask {
+            source_key: 7,
+            slot,
+            validators: None,
+        };
+        fetcher().fetch_source(&task).await
+    };
+    let outcome = ask("/lists/all.json").await;
+    assert_eq!(outcomes(&outcome), [Catalog]);
+    assert_eq!(server.requests().len(), 1, "it is fetched once");
+    assert_eq!(paths(catalog(&outcome)), ["/lists/a.json", "/lists/b.json"]);
+    assert!(catalog(&outcome).freshness.validators.is_some());
+    let detail = last_detail(&outcome);
+    for told in [
+        "2 agents",
+        "https://elsewhere.example/c.json is not on the scheme, host and port",
+        "untyped is not a complete entry",
+        "m is not an A2A agent card",
+    ] {
+        assert!(detail.contains(told), "{told}: {detail}");
+    }
+    let outcome = ask("/lists/nested.json").await;
+    assert_eq!(outcomes(&outcome), [Catalog, Catalog]);
+    assert_eq!(catalog(&outcome).entries.len(), 2);
+    assert_eq!(catalog(&outcome).freshness.validators, None);
 }
 
 #[tokio::test]

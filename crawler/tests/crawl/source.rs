@@ -1,12 +1,14 @@
 //! Fetches of cards: both well-known paths, conditional requests, and the verdict on each response.
 
 use a2a_crawler::AttemptOutcome::{
-    self, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified, Refused,
-    Throttled, Timeout,
+    self, BadBody, BadRedirect, BadStatus, Card, Forbidden, Gone, NotACard, NotFound, NotModified,
+    Refused, Throttled, Timeout, TlsInvalid, Unreachable,
 };
 use a2a_crawler::{Freshness, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
-use crate::support::{Canary, HOST, Request, ScriptedReply, Server, fetcher, hasty_fetcher};
+use crate::support::{Canary, HOST, OPEN, Request, ScriptedReply, Server, fetcher, hasty_fetcher};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD: &str = "/.well-known/agent.json";
@@ -117,13 +119,31 @@ async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     assert_eq!(validators.etag.as_deref(), Some("\"1\""));
 }
 
+/// S3 and CloudFront answer 403 for a file that is missing, gateways 401 or 405.
 #[tokio::test]
-async fn the_older_path_is_asked_after_404_410_and_no_card() {
+async fn the_older_path_is_fetched_after_any_response_without_a_card() {
     for (first, outcome) in [
         (status(404), NotFound),
         (status(410), Gone),
         (html(), NotACard),
         (ScriptedReply::json("{}"), NotACard),
+        (status(401), Forbidden),
+        (status(403), Forbidden),
+        (status(400), BadStatus),
+        (status(405), BadStatus),
+        (status(406), BadStatus),
+        (status(500), BadStatus),
+        (status(501), BadStatus),
+        (status(204), BadStatus),
+        (status(303), BadRedirect),
+        (
+            ScriptedReply::redirect("https://elsewhere.test.net/"),
+            BadRedirect,
+        ),
+        (
+            ScriptedReply::new(200, "content-encoding: unheard-of\r\n", "x"),
+            BadBody,
+        ),
     ] {
         let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
@@ -135,37 +155,109 @@ async fn the_older_path_is_asked_after_404_410_and_no_card() {
     }
 }
 
+/// An overloaded server gets no second request, and neither does one that asks for a pause.
 #[tokio::test]
-async fn the_older_path_is_not_asked_after_other_failures() {
-    for (first, outcome) in [
-        (status(500), BadStatus),
-        (status(403), Forbidden),
-        (status(429), Throttled),
-        (status(303), BadRedirect),
+async fn the_older_path_is_not_fetched_from_an_overloaded_server() {
+    for (first, outcome, retry_after) in [
+        (status(304), BadStatus, None),
+        (status(429), Throttled, None),
+        (status(502), BadStatus, None),
+        (status(503), BadStatus, None),
+        (status(504), BadStatus, None),
+        (
+            ScriptedReply::new(403, "retry-after: 90\r\n", ""),
+            Forbidden,
+            Some(90),
+        ),
     ] {
         let server = pair(first, ScriptedReply::json(card("Flights"))).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
-        assert_eq!(failed(&found), (outcome, None));
+        assert_eq!(failed(&found), (outcome, retry_after));
+    }
+    // Neither a silent server nor a connection that ends within the body has responded.
+    for (reply, outcome) in [
+        (ScriptedReply::raw("").then_hang(), Timeout),
+        (
+            ScriptedReply::raw("HTTP/1.1 200 X\r\ncontent-length: 9\r\n\r\n{").then_hang(),
+            Timeout,
+        ),
+        (ScriptedReply::raw("").then_close(), Unreachable),
+    ] {
+        let server = pair(reply, ScriptedReply::json(card("Flights"))).await;
+        let found = hasty_fetcher()
+            .fetch_source(&well_known(&server, None))
+            .await;
+        assert_eq!(attempts(&found), [(CARD.to_owned(), outcome)]);
     }
 }
 
-/// If the older path has no card either, the first response decides the reported reason.
+/// Of two responses without a card the one counts that tells more, and never one that ends an agent sooner than the
+/// first alone.
 #[tokio::test]
 async fn the_telling_answer_decides() {
-    for (first, second, outcome) in [
-        (status(404), status(404), NotFound),
-        (status(404), status(410), NotFound),
-        (status(410), status(404), Gone),
-        (html(), status(404), NotACard),
-        (status(404), html(), NotACard),
-        (status(404), status(500), BadStatus),
-        (html(), html(), NotACard),
+    let rests = || ScriptedReply::new(503, "retry-after: 90\r\n", "");
+    for (first, second, expected) in [
+        (status(404), status(404), (NotFound, None)),
+        (status(404), status(410), (NotFound, None)),
+        (status(410), status(404), (Gone, None)),
+        (html(), status(404), (NotACard, None)),
+        (status(404), html(), (NotACard, None)),
+        (status(404), status(500), (BadStatus, None)),
+        (html(), html(), (NotACard, None)),
+        (status(403), status(404), (Forbidden, None)),
+        (status(403), status(410), (Forbidden, None)),
+        (status(404), status(403), (Forbidden, None)),
+        (status(405), status(403), (BadStatus, None)),
+        (status(403), html(), (NotACard, None)),
+        (html(), status(403), (NotACard, None)),
+        (html(), rests(), (NotACard, Some(90))),
+        (status(403), rests(), (Throttled, Some(90))),
     ] {
         let server = pair(first, second).await;
         let found = fetcher().fetch_source(&well_known(&server, None)).await;
         assert_eq!(found.attempts.len(), 2);
-        assert_eq!(failed(&found), (outcome, None));
+        assert_eq!(failed(&found), expected);
+    }
+}
+
+/// A registered URL without a card may be a base URL, as long as it has brought nothing.
+#[tokio::test]
+async fn a_card_is_looked_for_under_a_base_url() {
+    let server = Server::start(|request| match request.path.as_str() {
+        "/agents/one/.well-known/agent-card.json" => ScriptedReply::json(card("One")),
+        "/agents/one" | "/agents/one/" => ScriptedReply::new(403, "", ""),
+        _ => ScriptedReply::new(404, "", ""),
+    })
+    .await;
+    let ask = async |path: &str, may_be_base| {
+        let slot = Slot::Registered {
+            url: server.url(path),
+            may_be_base,
+        };
+        let task = SourceTask {
+            source_key: 7,
+            slot,
+            validators: None,
+        };
+        fetcher().fetch_source(&task).await
+    };
+    for path in ["/agents/one", "/agents/one/"] {
+        let found = ask(path, true).await;
+        let under = "/agents/one/.well-known/agent-card.json".to_owned();
+        let expected = [(path.to_owned(), Forbidden), (under, Card)];
+        assert_eq!(attempts(&found), expected);
+    }
+    for (path, may_be_base, requests) in [
+        ("/agents/one", false, 1),
+        ("/agents/one?card", true, 1),
+        (CARD, true, 1),
+        (OLD, true, 1),
+        ("/agents/two", true, 2),
+    ] {
+        let found = ask(path, may_be_base).await;
+        assert_eq!(found.attempts.len(), requests, "{path}");
+        assert!(matches!(found.verdict, SourceVerdict::Failed { .. }));
     }
 }
 
@@ -392,23 +484,42 @@ async fn concurrent_fetches_do_not_mix() {
     }
 }
 
-/// A bare `host:port` whose server speaks no TLS gets a hint to write `http://`, if plain http is allowed.
-#[tokio::test]
-async fn a_port_without_tls_is_told_how_to_be_written() {
-    let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;
-    let mut origin = server.url("/");
-    origin.set_scheme("https").unwrap();
+/// The detail of the attempt at the https origin of a port.
+async fn detail_over_https(port: u16) -> (AttemptOutcome, String) {
+    let origin = format!("https://{HOST}:{port}/").parse().unwrap();
     let task = SourceTask {
         source_key: 7,
         slot: Slot::WellKnown { origin },
         validators: None,
     };
     let outcome = hasty_fetcher().fetch_source(&task).await;
-    assert_eq!(
-        failed(&outcome).0,
-        Timeout,
-        "it waits for the end of a request"
-    );
-    let detail = &outcome.attempts[0].detail;
-    assert!(detail.contains(server.url(CARD).as_str()), "{detail}");
+    (failed(&outcome).0, outcome.attempts[0].detail.clone())
+}
+
+/// A bare `host:port` whose server responds without TLS gets a hint to write `http://`, if plain http is allowed. One that
+/// falls silent may be asleep, and gets none.
+#[tokio::test]
+async fn a_port_without_tls_is_told_how_to_be_written() {
+    let listener = TcpListener::bind((OPEN, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let plain = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut hello = [0; 8192];
+            let _read = stream.read(&mut hello).await;
+            let _written = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+            // A stream that is dropped with bytes unread is reset, and the response may be lost.
+            let _rest = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    let (outcome, detail) = detail_over_https(port).await;
+    assert_eq!(outcome, TlsInvalid, "{detail}");
+    let written = format!("register http://{HOST}:{port}{CARD}");
+    assert!(detail.contains(&written), "{detail}");
+    plain.abort();
+
+    // It waits for the end of a request.
+    let server = Server::start(|_: &Request| ScriptedReply::json(card("Plain"))).await;
+    let (outcome, detail) = detail_over_https(server.at.port()).await;
+    assert_eq!(outcome, Timeout, "{detail}");
+    assert!(!detail.contains("http://"), "{detail}");
 }

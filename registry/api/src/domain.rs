@@ -19,7 +19,7 @@ pub struct Registration {
     /// catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The URL of one card.
+    /// The URL of one card, the base URL of an agent whose card is at the well-known path under it, or the URL of a catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_url: Option<String>,
     /// Approve the first card at once; only for accounts that may approve reviews.
@@ -237,7 +237,7 @@ pub struct Transfer {
 pub struct SourceView {
     /// Id of the source; use it to withdraw its registration.
     pub id: String,
-    /// The URL that is fetched.
+    /// The URL that was registered, or that a catalog lists.
     pub url: String,
     /// `well_known`, `url`, `ard` and `ai_catalog` (catalogs, in which a domain lists its agents), or `entry` (a card
     /// that a catalog lists).
@@ -260,6 +260,9 @@ pub struct SourceView {
     /// The limit that was reached, if a card was fetched but no agent was created from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_met: Option<String>,
+    /// The URL of the card, if `url` is a base URL and the card is at the well-known path under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_url: Option<String>,
     /// The last attempt to fetch it.
     pub last_attempt: Option<AttemptView>,
     /// Earlier attempts, newest first; only for callers who may see them.
@@ -416,6 +419,7 @@ mod tests {
             coverage: Coverage::Covered.into(),
             own: false,
             limit_met: None,
+            card_url: None,
             last_attempt: None,
             attempts: Vec::new(),
             next_due: None,

@@ -210,10 +210,13 @@ fn source_line(source: &SourceView, whole: bool) -> String {
         Some(Coverage::Covered) | None => "",
         Some(Coverage::Nomination) => " (a nomination)",
     };
+    let card = source.card_url.as_ref();
+    let card = card.map(|url| format!(" (its card is at {url})"));
     let mut line = format!(
-        "{} {}{nominated}: {}, {due}",
+        "{} {}{}{nominated}: {}, {due}",
         named(&source.kind),
         source.url,
+        card.unwrap_or_default(),
         source.state
     );
     if let Some(limit) = &source.limit_met {
@@ -237,6 +240,10 @@ fn source_line(source: &SourceView, whole: bool) -> String {
                 status(last)
             ));
         }
+    }
+    if let Some(read) = kept.iter().find(|attempt| attempt.outcome == "catalog") {
+        let detail = terminal::short(&read.detail, most(FAILURE, whole));
+        line.push_str(&format!("; {detail}"));
     }
     if let Some(uptime) = source.uptime() {
         line.push_str(&format!("; {uptime}"));
@@ -350,6 +357,7 @@ mod tests {
             coverage: Coverage::Covered.into(),
             own: true,
             limit_met: None,
+            card_url: None,
             last_attempt: attempts.next(),
             attempts: attempts.collect(),
             next_due: None,

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use a2a_card::{LintContext, MAX_CARD_BYTES};
+use a2a_crawler::fetch::card_under;
 use a2a_registry_api::FindingView;
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use url::Url;
 
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
-use super::fetch::fetch;
+use super::fetch::fetch_card;
 use super::{show, terminal};
 
 /// The version that a SARIF log tells of this program.
@@ -60,7 +61,7 @@ pub async fn run(arguments: &LintArgs, console: &Console) -> Result<CommandOutco
     let mut unreadable = false;
     for source in &arguments.cards {
         let judged = match load(source).await {
-            Ok(bytes) => judge(source, &bytes, arguments.sarif),
+            Ok(loaded) => judge(source, &loaded, arguments.sarif),
             Err(failure) => LintedCard::unread(failure),
         };
         if let Some(judged) = judged.log {
@@ -115,15 +116,28 @@ fn document(failure: &Failure, source: &str) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// The bytes of a card: of a file, a URL or, for `-`, standard input.
+/// A card as it was loaded, not parsed yet.
+pub struct LoadedCard {
+    /// The whole document, or one byte more than a card may have.
+    pub bytes: Vec<u8>,
+    /// The URL that brought it.
+    url: Option<Url>,
+}
+
+/// The bytes of a card: of a file, a URL, the well-known path under a URL that has none itself or, for `-`, standard
+/// input.
 ///
 /// # Errors
 /// Where they cannot be read.
-pub async fn load(source: &str) -> Result<Vec<u8>, Failure> {
+pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
     if source.contains("://") {
         let url = Url::parse(source)
             .map_err(|error| Failure::new(format!("{source} is not a URL: {error}")))?;
-        return Ok(fetch(&url, MAX_CARD_BYTES).await?.to_vec());
+        let (url, bytes) = fetch_card(&url, card_under(&url).as_ref()).await?;
+        return Ok(LoadedCard {
+            bytes: bytes.to_vec(),
+            url: Some(url),
+        });
     }
     let failed = |error: std::io::Error| Failure::new(format!("{source} cannot be read: {error}"));
     let reader: Box<dyn Read> = if source == "-" {
@@ -131,7 +145,10 @@ pub async fn load(source: &str) -> Result<Vec<u8>, Failure> {
     } else {
         Box::new(std::fs::File::open(source).map_err(failed)?)
     };
-    read_bounded(reader, MAX_CARD_BYTES).map_err(failed)
+    Ok(LoadedCard {
+        bytes: read_bounded(reader, MAX_CARD_BYTES).map_err(failed)?,
+        url: None,
+    })
 }
 
 /// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
@@ -161,7 +178,8 @@ impl LintedCard {
     }
 }
 
-fn judge(source: &str, bytes: &[u8], sarif: bool) -> LintedCard {
+fn judge(source: &str, loaded: &LoadedCard, sarif: bool) -> LintedCard {
+    let bytes = loaded.bytes.as_slice();
     let parsed = match a2a_card::parse(bytes) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -172,9 +190,8 @@ fn judge(source: &str, bytes: &[u8], sarif: bool) -> LintedCard {
         }
     };
     // A card that was fetched is expected to speak of its own site.
-    let card_url = Url::parse(source).ok().filter(Url::has_host);
     let context = LintContext {
-        card_url: card_url.as_ref(),
+        card_url: loaded.url.as_ref(),
         ..LintContext::default()
     };
     let findings = a2a_card::all_findings_in(&parsed, bytes, context);
@@ -234,8 +251,15 @@ mod tests {
                     "examples": ["say it again"]}]
     }"#;
 
+    fn loaded(bytes: &[u8]) -> LoadedCard {
+        LoadedCard {
+            bytes: bytes.to_vec(),
+            url: None,
+        }
+    }
+
     fn judged(text: &str) -> Result<bool, Failure> {
-        let judged = judge("card", text.as_bytes(), false);
+        let judged = judge("card", &loaded(text.as_bytes()), false);
         judged.verdict.map(|report| report.errors())
     }
 
@@ -259,7 +283,10 @@ mod tests {
         let wrong = CLEAN.replace("\"version\": \"1.0\",", "");
         let mut all = None;
         for text in [CLEAN, &wrong, "no card"] {
-            merge(&mut all, judge("card", text.as_bytes(), true).log.unwrap());
+            merge(
+                &mut all,
+                judge("card", &loaded(text.as_bytes()), true).log.unwrap(),
+            );
         }
         let all = all.unwrap();
         assert_eq!(all["runs"].as_array().map(Vec::len), Some(1));
@@ -273,9 +300,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("card.json");
         std::fs::write(&path, vec![b' '; MAX_CARD_BYTES + 100]).unwrap();
-        let bytes = load(path.to_str().unwrap()).await.unwrap();
-        assert_eq!(bytes.len(), MAX_CARD_BYTES + 1);
-        let Err(Failure::Failed(line)) = judge("card", &bytes, false).verdict else {
+        let card = load(path.to_str().unwrap()).await.unwrap();
+        assert_eq!(card.bytes.len(), MAX_CARD_BYTES + 1);
+        let Err(Failure::Failed(line)) = judge("card", &card, false).verdict else {
             panic!("accepted");
         };
         assert!(line.contains(&MAX_CARD_BYTES.to_string()), "{line}");

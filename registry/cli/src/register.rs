@@ -24,7 +24,7 @@ const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 /// What `register` takes.
 #[derive(Args, Debug, Clone)]
 pub struct RegisterArgs {
-    /// A host (its well-known paths and catalogs are fetched), or the URL of one card
+    /// A host (its well-known paths and catalogs are fetched), or the URL of a card, of an agent or of a catalog
     #[arg(value_name = "NAME|URL", required_unless_present_any = ["file", "from_registry"])]
     names: Vec<String>,
     /// Read further names from this file, one a line; `-` is standard input

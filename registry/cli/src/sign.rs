@@ -42,7 +42,7 @@ pub struct SignArgs {
 /// # Errors
 /// Where card or key cannot be read or do not serve, or nothing can be written.
 pub async fn run(arguments: &SignArgs, console: &Console) -> Result<CommandOutcome, Failure> {
-    let bytes = lint::load(&arguments.card).await?;
+    let bytes = lint::load(&arguments.card).await?.bytes;
     let random = SystemRandom::new();
     let key = read_key(&arguments.key, &random)?;
     let kid = arguments.kid.clone();

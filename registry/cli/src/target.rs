@@ -69,15 +69,18 @@ pub fn without_a_path(url: &Url) -> Option<Target> {
     }
 }
 
-/// Whether a source asks for the card at that URL, which is normalised.
+/// Whether a source asks for the card or the catalog at that URL, which is normalised.
 pub fn asks(source: &SourceView, url: &Url) -> bool {
     match source.kind.known() {
-        Some(SourceKind::Url | SourceKind::Entry) => source.url == url.as_str(),
+        Some(SourceKind::Url | SourceKind::Entry) => {
+            source.url == url.as_str() || source.card_url.as_deref() == Some(url.as_str())
+        }
         Some(SourceKind::WellKnown) => {
             let own = Url::parse(&source.url);
             is_well_known(url) && own.is_ok_and(|own| own.origin() == url.origin())
         }
-        Some(SourceKind::Ard | SourceKind::AiCatalog) | None => false,
+        Some(SourceKind::Ard | SourceKind::AiCatalog) => source.url == url.as_str(),
+        None => false,
     }
 }
 

@@ -114,7 +114,7 @@ pub(crate) async fn end_entries_from(
 }
 
 /// Follows a change of a domain's state: its entries are shown or hidden with it, and a domain that was just proved has its
-/// catalogs fetched in full, because what they list was not kept before.
+/// catalogs fetched in full, because not all that they list was kept before.
 pub(crate) async fn follow_domain(
     config: &Config,
     write: &Write,
@@ -125,10 +125,16 @@ pub(crate) async fn follow_domain(
     for entry in entries::entries_of(write, &[row.id]).await? {
         entry_event(ledger, EventKind::EntryChanged, &entry, actor);
     }
-    if keeps_entries_of(config, row) {
+    if stands_behind_entries(row) {
         let at = ledger.now().0.max(row.not_before);
-        write.catalogs_want_full(row.id, at).await?;
-        write.domain_make_visit_due(row.id, at).await?;
+        let read_only = !keeps_entries(config);
+        if write.catalogs_want_full(row.id, at, read_only).await? {
+            write.domain_make_visit_due(row.id, at).await?;
+            // A visit that began before the proof may be about to store what it read without it.
+            if row.lease.is_some() {
+                write.domain_want(row.id, ledger.now().0).await?;
+            }
+        }
     }
     Ok(())
 }

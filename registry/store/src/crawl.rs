@@ -114,6 +114,7 @@ impl Write {
                 C::EndedAt,
                 C::AnsweredBy,
                 C::LimitMet,
+                C::CardUrl,
             ])
             .to_owned();
         self.insert_rows(

@@ -292,18 +292,37 @@ impl Write {
         Ok(())
     }
 
-    /// Has a domain's catalogs fetched in full at this time.
-    pub async fn catalogs_want_full(&self, domain: i64, at: i64) -> Result<(), StoreError> {
+    /// Has a domain's catalogs fetched in full at this time, those at registered URLs included; with `read_only` only those
+    /// that were read before. Returns whether there are any.
+    pub async fn catalogs_want_full(
+        &self,
+        domain: i64,
+        at: i64,
+        read_only: bool,
+    ) -> Result<bool, StoreError> {
         use a2a_registry_domain::source::SourceKind;
+        use source::Column as C;
         let kinds = SourceKind::CATALOGS.map(SourceKind::as_str);
-        source::Entity::update_many()
-            .col_expr(source::Column::FullWanted, Expr::value(true))
-            .col_expr(source::Column::NextDueAt, Expr::value(at))
-            .filter(source::Column::DomainId.eq(domain))
-            .filter(source::Column::Kind.is_in(kinds))
-            .filter(source::Column::EndedAt.is_null())
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let listing = Query::select()
+            .column(C::CatalogId)
+            .from(source::Entity)
+            .and_where(C::DomainId.eq(domain))
+            .and_where(C::CatalogId.is_not_null())
+            .and_where(C::EndedAt.is_null())
+            .take();
+        let catalogs = Condition::any()
+            .add(C::Kind.is_in(kinds))
+            .add(C::Id.in_subquery(listing));
+        let mut update = source::Entity::update_many()
+            .col_expr(C::FullWanted, Expr::value(true))
+            .col_expr(C::NextDueAt, Expr::value(at))
+            .filter(C::DomainId.eq(domain))
+            .filter(catalogs)
+            .filter(C::EndedAt.is_null());
+        if read_only {
+            update = update.filter(C::LastSuccessAt.is_not_null());
+        }
+        let updated = update.exec(self.connection()).await?;
+        Ok(updated.rows_affected > 0)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use a2a_registry_domain::ownership::ProofOutcome;
+use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Expr, OnConflict};
+use sea_orm::sea_query::{Expr, OnConflict, Query};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
@@ -233,6 +233,31 @@ impl Write {
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
             .filter(domain::Column::CheckDueAt.gt(at))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes the next checks of the unproved hosts below a name due at this time, of those that the account has registered.
+    pub async fn checks_soon_below(
+        &self,
+        zone: &str,
+        account: Uuid,
+        at: i64,
+    ) -> Result<(), StoreError> {
+        use domain::Column as C;
+        let claimed = Query::select()
+            .column(challenge::Column::DomainId)
+            .from(challenge::Entity)
+            .and_where(challenge::Column::AccountId.eq(account))
+            .take();
+        domain::Entity::update_many()
+            .col_expr(C::CheckDueAt, Expr::value(at))
+            .filter(C::Id.in_subquery(claimed))
+            .filter(C::Name.ends_with(format!(".{zone}")))
+            .filter(C::State.ne(DomainState::Verified.as_str()))
+            .filter(C::CheckDueAt.gt(at))
+            .filter(C::DeletedAt.is_null())
             .exec(self.connection())
             .await?;
         Ok(())

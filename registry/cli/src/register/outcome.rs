@@ -160,12 +160,21 @@ fn is_asked(source: &SourceView) -> bool {
         || is_recorded(source)
         || source.state == SourceState::Absent
         || source.limit_met.is_some()
-        || (source.last_attempt.is_some() && !gave_a_card(source))
+        || source
+            .last_attempt
+            .as_ref()
+            .is_some_and(|last| last.outcome != "card")
 }
 
 /// Whether the registry tells nothing of a source but that it was registered, whatever it gives.
 fn is_recorded(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
+}
+
+/// Whether the last fetch of a source brought a catalog.
+fn gave_a_catalog(source: &SourceView) -> bool {
+    let last = source.last_attempt.as_ref();
+    last.is_some_and(|last| last.outcome == "catalog")
 }
 
 fn gave_a_card(source: &SourceView) -> bool {
@@ -189,7 +198,14 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
             }
         },
     };
-    domain.sources.iter().filter(stands).collect()
+    // A catalog that was named by its URL leads to the cards that it lists.
+    let mut all = domain.sources.iter();
+    let lists = url.is_some() && all.any(|source| stands(&source) && gave_a_catalog(source));
+    let listed = |source: &&SourceView| lists && source.kind == SourceKind::Entry;
+    let sources = domain.sources.iter();
+    sources
+        .filter(|source| stands(source) || listed(source))
+        .collect()
 }
 
 /// What came of a name, and whether it has brought a card as far as anybody can tell.
@@ -221,7 +237,10 @@ async fn lines(
         .collect();
     let gave = |source: &&SourceView| gave_a_card(source) && source.limit_met.is_none();
     let recorded = ids.is_empty() && (recorded || sources.iter().any(|one| is_recorded(one)));
-    let brought = recorded || !ids.is_empty() || sources.iter().any(gave);
+    let by_url = one.what.card_url.is_some();
+    let listed = |source: &&SourceView| by_url && gave_a_catalog(source);
+    let brought =
+        recorded || !ids.is_empty() || sources.iter().any(gave) || sources.iter().any(listed);
     if json {
         return (Vec::new(), brought);
     }
@@ -234,12 +253,13 @@ async fn lines(
             "{name}: recorded; what it gives shows once an agent there is listed that you may see"
         ));
     }
-    // If an agent was found, the other URLs that were tried need no line.
+    // If an agent was found, the other URLs that were tried need no line; what a catalog lists and what of it was skipped is
+    // told in any case.
     let failed = sources.iter().filter(|source| {
         source.agent.is_none()
-            && source.state != SourceState::Absent
+            && (by_url || source.state != SourceState::Absent)
             && !is_recorded(source)
-            && (ids.is_empty() || source.limit_met.is_some())
+            && (ids.is_empty() || source.limit_met.is_some() || gave_a_catalog(source))
     });
     lines.extend(failed.map(|source| without_agent(name, source)));
     if lines.is_empty() {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_card::{
-    AgentCard, Family, Interface, MAX_CARD_BYTES, Parsed, UNKNOWN_BINDING, assumed_address,
-    has_relative_address, with_absolute_addresses,
+    AgentCard, Family, Interface, Parsed, UNKNOWN_BINDING, assumed_address, has_relative_address,
+    with_absolute_addresses,
 };
 use a2a_client::{AgentAnswer, InterfaceFilter, SendOptions};
-use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH};
+use a2a_crawler::fetch::{AGENT_CARD_PATH, AGENT_PATH, card_under};
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -21,7 +21,7 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::credentials::{self, CredentialArgs, GivenCredentials};
 use crate::failure::Failure;
-use crate::fetch::fetch;
+use crate::fetch::fetch_card;
 use crate::invocation::{program, quote};
 use crate::signature::signature_lines;
 use crate::target::AgentName;
@@ -295,7 +295,7 @@ impl CalledAgent {
 
 /// The agent of a card that is fetched from the agent's host; a warning says where its address is assumed.
 async fn load_card_directly(arguments: &AgentArgs) -> Result<CalledAgent, Failure> {
-    let (bytes, url) = fetch_card(&arguments.agent).await?;
+    let (url, bytes) = fetch_direct(&arguments.agent).await?;
     let mut parsed = read(arguments, &bytes)?;
     parsed.card = with_absolute_addresses(&parsed.card, &url).into_owned();
     let assumed = assumed_address(&parsed.card, &url).map(String::from);
@@ -401,8 +401,8 @@ async fn load_card(
     Ok(CalledAgent::new(arguments, parsed, assumed))
 }
 
-/// The card at a URL, or at a host's well-known paths, with its URL.
-async fn fetch_card(word: &str) -> Result<(Bytes, Url), Failure> {
+/// The card at a URL, at the well-known path under it, or at a host's well-known paths, with its URL.
+async fn fetch_direct(word: &str) -> Result<(Url, Bytes), Failure> {
     let url = match AgentName::parse(word)? {
         AgentName::Url(url) => url,
         AgentName::Host(host) => Url::parse(&format!("https://{host}/"))
@@ -413,22 +413,17 @@ async fn fetch_card(word: &str) -> Result<(Bytes, Url), Failure> {
             ));
         }
     };
-    if url.path() != "/" || url.query().is_some() {
-        return Ok((fetch(&url, MAX_CARD_BYTES).await?, url));
-    }
-    let at = |path: &str| {
-        let mut url = url.clone();
-        url.set_path(path);
-        url
+    let (first, other) = if url.path() == "/" && url.query().is_none() {
+        let at = |path: &str| {
+            let mut url = url.clone();
+            url.set_path(path);
+            url
+        };
+        (at(AGENT_CARD_PATH), Some(at(AGENT_PATH)))
+    } else {
+        (url.clone(), card_under(&url))
     };
-    match fetch(&at(AGENT_CARD_PATH), MAX_CARD_BYTES).await {
-        Ok(bytes) => Ok((bytes, at(AGENT_CARD_PATH))),
-        // The older path is worth a try; when both fail, the newer one's reason says more.
-        Err(error) => match fetch(&at(AGENT_PATH), MAX_CARD_BYTES).await {
-            Ok(bytes) => Ok((bytes, at(AGENT_PATH))),
-            Err(_) => Err(error.into()),
-        },
-    }
+    Ok(fetch_card(&first, other.as_ref()).await?)
 }
 
 #[cfg(test)]

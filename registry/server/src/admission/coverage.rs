@@ -14,6 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::AppError;
+use crate::sources::{card_url, kind_of_place};
 
 /// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
@@ -75,7 +76,7 @@ impl SourceCoverage {
         by: &source_registrant::Model,
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), kind_of_place(row))
         else {
             return CoverageLevel::Nomination;
         };
@@ -90,7 +91,7 @@ impl SourceCoverage {
         // Other sources of the same URL may have a higher level already.
         let same = all
             .clone()
-            .filter(|one| one.url == row.url && one.domain_id == row.domain_id);
+            .filter(|one| card_url(one) == row.url && one.domain_id == row.domain_id);
         let others = same.map(|one| self.of_source(one, all.clone())).max();
         coverage_level(domain, &facts).max(others.unwrap_or(CoverageLevel::Nomination))
     }
@@ -103,7 +104,7 @@ impl SourceCoverage {
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
         // A source of a kind that only a later build knows is not covered.
-        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), row.kind.known())
+        let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), kind_of_place(row))
         else {
             return CoverageLevel::Nomination;
         };
@@ -116,16 +117,19 @@ impl SourceCoverage {
         let same = |one: &&source::Model| {
             one.domain_id == row.domain_id
                 && one.ended_at.is_none()
-                && one.url == row.url
+                && card_url(one) == card_url(row)
                 && (one.id == row.id || (asks_for_cards(one) && asks_for_cards(row)))
         };
         let alike = all.clone().filter(same);
         let named_by_own = |one: &source::Model| {
             let catalog = all.clone().find(|other| Some(other.id) == one.catalog_id);
+            // A catalog at a registered URL stands by who registered it, and not by what lists that URL.
             one.unlisted_since.is_none()
-                && catalog.is_some_and(|catalog| {
-                    self.of_source(catalog, std::iter::empty()) == CoverageLevel::Covered
-                })
+                && catalog
+                    .filter(|catalog| catalog.id != one.id)
+                    .is_some_and(|catalog| {
+                        self.of_source(catalog, std::iter::once(catalog)) == CoverageLevel::Covered
+                    })
         };
         let facts = SourceFacts {
             kind,

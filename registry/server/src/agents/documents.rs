@@ -200,6 +200,7 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
             urls.push(format!("{origin}/.well-known/agent.json"));
         } else {
             urls.push(source.url.clone());
+            urls.extend(source.card_url.clone());
         }
     }
     for url in urls {

@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::crawl::ingest::ingest;
 use crate::entry_rows::keeps_entries_of;
 use crate::ownership::first_check::visits_permitted;
+use crate::sources::card_url;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
 
@@ -149,7 +150,7 @@ fn visit(
 }
 
 fn task(row: source::Model, others: bool, now: Timestamp) -> Option<SourceTask> {
-    let url = Url::parse(&row.url).ok()?;
+    let url = Url::parse(card_url(&row)).ok()?;
     // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known()? {
         SourceKind::WellKnown => Slot::WellKnown { origin: url },
@@ -159,7 +160,12 @@ fn task(row: source::Model, others: bool, now: Timestamp) -> Option<SourceTask> 
             url,
             identifier: row.identifier.clone()?,
         },
-        SourceKind::Url | SourceKind::Entry => Slot::Url { url },
+        // Once it has brought anything it is known what the URL is, and a failure is no reason to look elsewhere.
+        SourceKind::Url => Slot::Registered {
+            url,
+            may_be_base: row.last_success_at.is_none(),
+        },
+        SourceKind::Entry => Slot::Url { url },
     };
     let last_full = row.last_full_at.map(|at| Timestamp(at).into());
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));

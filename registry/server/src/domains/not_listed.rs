@@ -85,6 +85,27 @@ fn is_found(agent: &agent::Model) -> bool {
         && agent.liveness != LivenessState::Gone
 }
 
+/// Why a source of a card has no agent.
+fn without_agent(source: &source::Model) -> String {
+    match source.last_success_at {
+        _ if source.liveness == SourceState::New => {
+            format!("{} was not fetched yet.", source.url)
+        }
+        None => format!(
+            "No card was found at {}: {}.",
+            source.url,
+            source
+                .liveness_reason
+                .as_deref()
+                .unwrap_or("the last attempt says why")
+        ),
+        Some(_) => match &source.limit_met {
+            Some(limit) => format!("No agent was created from {}: {limit}.", source.url),
+            None => format!("{} is fetched again before its card is shown.", source.url),
+        },
+    }
+}
+
 fn sentences<'a>(
     (row, state): (&domain::Model, DomainState),
     sources: impl Iterator<Item = &'a source::Model>,
@@ -108,8 +129,12 @@ fn sentences<'a>(
             ),
         });
     }
-    for source in sources.filter(|source| source.domain_id == row.id) {
-        if is_catalog(source) {
+    let sources: Vec<&source::Model> = sources
+        .filter(|source| source.domain_id == row.id)
+        .collect();
+    for source in &sources {
+        let lists_cards = sources.iter().any(|one| one.catalog_id == Some(source.id));
+        if is_catalog(source) || lists_cards {
             // A catalog that does not exist is no fault; one that cannot be read hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
                 reasons.push(format!(
@@ -118,23 +143,7 @@ fn sentences<'a>(
                 ));
             }
         } else if source.agent_id.is_none() {
-            reasons.push(match source.last_success_at {
-                _ if source.liveness == SourceState::New => {
-                    format!("{} was not fetched yet.", source.url)
-                }
-                None => format!(
-                    "No card was found at {}: {}.",
-                    source.url,
-                    source
-                        .liveness_reason
-                        .as_deref()
-                        .unwrap_or("the last attempt says why")
-                ),
-                Some(_) => match &source.limit_met {
-                    Some(limit) => format!("No agent was created from {}: {limit}.", source.url),
-                    None => format!("{} is fetched again before its card is shown.", source.url),
-                },
-            });
+            reasons.push(without_agent(source));
         }
     }
     for agent in agents.iter().filter(|agent| agent.domain_id == row.id) {

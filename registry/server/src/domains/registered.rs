@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::error::AppError;
+use crate::sources::kind_of_place;
 
 /// A domain's sources, their coverage, and their agents.
 pub(crate) struct DomainSources {
@@ -107,5 +108,5 @@ pub(crate) fn is_approved(agent: &agent::Model) -> bool {
 /// Whether a source is at a place that only its domain controls. A kind that only a later build knows counts as such,
 /// so that no other registrant ends it.
 pub(crate) fn lies_there(source: &source::Model) -> bool {
-    source.kind.known().is_none_or(lies_with_the_domain)
+    kind_of_place(source).is_none_or(lies_with_the_domain)
 }

@@ -84,6 +84,7 @@ pub(crate) fn source_view(
         coverage: Coverage::Nomination.into(),
         own: false,
         limit_met: row.limit_met.clone(),
+        card_url: row.card_url.clone(),
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

@@ -1,5 +1,6 @@
 //! The target of a registration: a domain, and the URLs to fetch.
 
+use a2a_crawler::fetch::AGENT_PATH;
 use a2a_crawler::guard::{Domain, GuardRefusal, normalised};
 use a2a_registry_api::Registration;
 use a2a_registry_domain::source::SourceKind;
@@ -39,10 +40,13 @@ pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, A
             let url = guard.check_url(url.trim()).map_err(refused)?;
             let url = normalised(url);
             let domain = Domain::of(&url);
-            let source = if is_well_known(&url) {
+            // The older path alone is a card URL: it is fetched itself, whatever the newer one responds.
+            let source = if is_well_known(&url) && url.path() != AGENT_PATH {
                 (SourceKind::WellKnown, domain.origin.to_string())
             } else {
-                (SourceKind::Url, url.into())
+                let mut catalogs = catalogs_of(&domain.origin).into_iter();
+                let catalog = catalogs.find(|(_, own)| own == url.as_str());
+                catalog.unwrap_or_else(|| (SourceKind::Url, url.into()))
             };
             Ok(Target {
                 domain,

@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::domains::detail_level::{DetailLevel, is_owner};
 use crate::domains::row_views::source_view;
 use crate::domains::rows::DomainRows;
-use crate::sources::new_source;
+use crate::sources::{kind_of_place, new_source};
 use crate::visibility::visible_to_registrant;
 
 /// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a domain
@@ -218,9 +218,9 @@ fn unfetched(source: &source::Model, since: Timestamp, detail_level: DetailLevel
     }
 }
 
-/// Whether a proof would cover a source, by its kind alone.
+/// Whether a proof would cover a source, by its place alone.
 fn unfetched_coverage(source: &source::Model) -> Coverage {
-    match source.kind.known() {
+    match kind_of_place(source) {
         Some(SourceKind::Url | SourceKind::Entry) | None => Coverage::Nomination,
         Some(SourceKind::WellKnown | SourceKind::Ard | SourceKind::AiCatalog) => Coverage::Covered,
     }

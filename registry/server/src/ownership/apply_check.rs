@@ -12,6 +12,7 @@ use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof};
 use a2a_registry_store::{Write, agents, domains};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::admission::covering::{DomainCoverage, cover_agent, follow_coverage};
 use crate::commit::approver::SYSTEM;
@@ -33,6 +34,7 @@ use crate::visits::SPACING;
 const BREAKER_INTERVAL: i64 = HOUR;
 
 /// Applies the result of a check that `actor` asked for: begins and ends proofs, and updates the domain and its agents.
+/// Returns whether the proofs cover other hosts than before.
 pub(crate) async fn apply_check(
     context: &Context,
     write: &Write,
@@ -41,7 +43,7 @@ pub(crate) async fn apply_check(
     followers: &[domain::Model],
     result: &CheckResult,
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<bool, AppError> {
     let changes = update_proofs(write, ledger, row, result, actor).await?;
     follow_record(row, result);
     let next = next_check_at(context, row, result, changes.in_doubt, ledger.now());
@@ -53,6 +55,32 @@ pub(crate) async fn apply_check(
     if changes.reach_changed && !changed {
         follow_coverage(context, write, ledger, row).await?;
     }
+    Ok(changes.reach_changed)
+}
+
+/// Has the unproved hosts checked again that a record which was just found covers too: those of the same account below the
+/// record's name. Each of them would else wait for its daily check.
+pub(crate) async fn check_hosts_below(
+    context: &Context,
+    result: &CheckResult,
+) -> Result<(), AppError> {
+    let found = result.proofs.iter();
+    let found = found.filter(|proof| proof.outcome == ProofOutcome::Held);
+    let zones: BTreeSet<(&str, Uuid)> = found
+        .filter_map(|proof| Some((proof.zone.as_deref()?, proof.account)))
+        .collect();
+    if zones.is_empty() {
+        return Ok(());
+    }
+    // A write of its own: no other host may be locked while the checked one is.
+    let write = context.store.write().await?;
+    for (zone, account) in zones {
+        write
+            .checks_soon_below(zone, account, context.now().0)
+            .await?;
+    }
+    write.commit().await?;
+    context.wake.checks.notify_one();
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::commit::publish::{after_write, searchable};
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::apply_check::{accept_keys_of, apply_check};
+use crate::ownership::apply_check::{accept_keys_of, apply_check, check_hosts_below};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::first_check::is_patience_over;
 use crate::ownership::owner_vouches::end_superseded;
@@ -131,7 +131,7 @@ pub(crate) async fn record_check(
     write
         .checks_insert(row.id, checks.clone(), now.plus(-HOUR).0)
         .await?;
-    apply_check(
+    let reach_changed = apply_check(
         context,
         &write,
         &mut ledger,
@@ -153,6 +153,9 @@ pub(crate) async fn record_check(
     after_write(context, &touched);
     after_write(context, &ended);
     context.wake.visits.notify_one();
+    if reach_changed {
+        check_hosts_below(context, &result).await?;
+    }
     let accepted = accept_keys_of(context, &row, &result).await?;
     searchable(context, &[&succeeded, &touched, &ended, &accepted]).await;
     Ok(checks)

@@ -121,9 +121,16 @@ pub async fn lookup(
     query: &LookupQuery,
 ) -> Result<Lookup, AppError> {
     demand_database(context)?;
-    let (key, labels) = (query.key()?, caller.labels(&context.policies.in_force()));
+    let (keys, labels) = (query.keys()?, caller.labels(&context.policies.in_force()));
     let found = run(context, caller, move |index| {
-        index.lookup(&key, &labels, LOOKUPS)
+        let mut rows = Vec::new();
+        for key in &keys {
+            rows = index.lookup(key, &labels, LOOKUPS)?;
+            if !rows.is_empty() {
+                break;
+            }
+        }
+        Ok(rows)
     });
     let mut rows = found.await?;
     hide_in_hits(context, caller, &mut rows).await?;

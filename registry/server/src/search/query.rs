@@ -1,5 +1,7 @@
 //! What may be asked of the index, as parameters and as the request the index takes.
 
+use a2a_crawler::fetch::card_under;
+use a2a_crawler::guard::Domain;
 use a2a_registry_api::limits::{
     LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
     PageSize, one_of,
@@ -166,7 +168,7 @@ pub struct SuggestQuery {
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct LookupQuery {
-    /// Card URL, endpoint URL or host.
+    /// Card URL, base URL of a card, endpoint URL or host, which may have a scheme.
     #[param(value_type = Option<LookupUrl>, inline)]
     pub url: Option<String>,
     /// URN of an agent.
@@ -343,30 +345,23 @@ impl SearchQuery {
 }
 
 impl LookupQuery {
-    /// The key the index knows it by.
+    /// The keys that the index may know it by. The first one with an agent counts.
     ///
     /// # Errors
     /// `Invalid` unless exactly one is given.
-    pub(crate) fn key(&self) -> Result<String, AppError> {
+    pub(crate) fn keys(&self) -> Result<Vec<String>, AppError> {
         match (&self.url, &self.urn, &self.digest) {
             (Some(url), None, None) => {
                 check_length("/url", url, MAX_LOOKUP_URL)?;
-                let text = url.trim();
-                match Url::parse(text) {
-                    Ok(url) if text.contains("://") => Ok(format!("url:{url}")),
-                    _ => Ok(format!(
-                        "host:{}",
-                        text.trim_end_matches(['/', '.']).to_lowercase()
-                    )),
-                }
+                Ok(url_keys(url.trim()))
             }
             (None, Some(urn), None) => {
                 check_length("/urn", urn, MAX_LOOKUP_URN)?;
-                Ok(format!("urn:{urn}"))
+                Ok(vec![format!("urn:{urn}")])
             }
             (None, None, Some(digest)) => {
                 check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
-                Ok(format!("digest:{digest}"))
+                Ok(vec![format!("digest:{digest}")])
             }
             _ => Err(AppError::invalid(
                 "",
@@ -374,6 +369,23 @@ impl LookupQuery {
             )),
         }
     }
+}
+
+/// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the base
+/// URL of an agent.
+fn url_keys(text: &str) -> Vec<String> {
+    let host = |name: &str| format!("host:{}", name.trim_end_matches(['/', '.']).to_lowercase());
+    let parsed = Url::parse(text).ok().filter(|_| text.contains("://"));
+    let Some(url) = parsed else {
+        return vec![host(text)];
+    };
+    let whole = format!("url:{url}");
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if is_bare && url.has_host() {
+        return vec![host(&Domain::of(&url).name), whole];
+    }
+    let under = card_under(&url).map(|url| format!("url:{url}"));
+    std::iter::once(whole).chain(under).collect()
 }
 
 pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {

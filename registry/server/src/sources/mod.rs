@@ -17,6 +17,11 @@ pub(crate) fn is_catalog(row: &source::Model) -> bool {
     row.kind.known().is_some_and(SourceKind::is_catalog)
 }
 
+/// Whether a source may list cards: a catalog, or a registered URL that is not known as that of a card.
+pub(crate) fn may_list_cards(row: &source::Model) -> bool {
+    is_catalog(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
+}
+
 /// Whether a source gives a card. A kind that only a later build knows is neither this nor a catalog.
 pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
     row.kind.known().is_some_and(|kind| !kind.is_catalog())
@@ -35,15 +40,34 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
+/// The URL of a source's card: that under a base URL, where the card was found there, else the source's own.
+pub(crate) fn card_url(row: &source::Model) -> &str {
+    row.card_url.as_deref().unwrap_or(&row.url)
+}
+
 /// Whether a URL is one of the well-known paths of its origin.
 pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
+/// The kind by whose place a source is covered. A well-known path that was registered by itself is a place of the domain, as
+/// both together are. `None` for a kind that only a later build knows.
+pub(crate) fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
+    let kind = row.kind.known()?;
+    let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
+    Some(if kind == SourceKind::Url && is_place() {
+        SourceKind::WellKnown
+    } else {
+        kind
+    })
+}
+
 /// Whether a source fetches the card at that URL.
 pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     match row.kind.known() {
-        Some(SourceKind::Url | SourceKind::Entry) => row.url == url.as_str(),
+        Some(SourceKind::Url | SourceKind::Entry) => {
+            [row.url.as_str(), card_url(row)].contains(&url.as_str())
+        }
         Some(SourceKind::WellKnown) => {
             is_well_known(url) && Url::parse(&row.url).is_ok_and(|own| own.origin() == url.origin())
         }
@@ -208,6 +232,7 @@ pub(crate) fn new_source(
         ended_at: None,
         answered_by: None,
         limit_met: None,
+        card_url: None,
         entry_digest: None,
     }
 }

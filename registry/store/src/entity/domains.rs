@@ -270,6 +270,8 @@ pub mod source {
         pub answered_by: Option<String>,
         /// The limit that was reached, where a card was fetched but no agent was created from it.
         pub limit_met: Option<String>,
+        /// The URL under its own that brought the card, where that is a base URL.
+        pub card_url: Option<String>,
         /// The digest of its card that the catalog states.
         pub entry_digest: Option<String>,
     }

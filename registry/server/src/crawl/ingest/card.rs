@@ -16,6 +16,7 @@ use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::derivation::{CardSurroundings, derive};
 use crate::crawl::ingest::arrival::{Arrival, CardContent};
+use crate::crawl::ingest::catalog::miss_every_entry;
 use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::ruling::rule_again;
 use crate::crawl::ingest::slot::agent_for;
@@ -35,6 +36,7 @@ pub(crate) async fn ingest_card(
     source: i64,
     fetched: &FetchedCard,
 ) -> Result<bool, AppError> {
+    miss_every_entry(write, group, ledger, source).await?;
     let enrolled = group.enrolled_keys(source);
     let content = CardContent::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
     let answered_by = group.answered(source, &fetched.url);

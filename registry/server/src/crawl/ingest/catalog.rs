@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::FetchedCatalog;
 use a2a_crawler::catalog::CatalogEntry;
+use a2a_crawler::fetch::bounded;
 use a2a_crawler::liveness::{NOT_FOUND_FETCHES, NOT_FOUND_PERIOD};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
@@ -18,43 +19,68 @@ use crate::commit::approver::CRAWLER;
 use crate::commit::ledger::Ledger;
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
+use crate::crawl::ingest::nominations::{MAX_NOMINATED, Nominations};
 use crate::crawl::ingest::relisting::Relisting;
 use crate::error::AppError;
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asks, is_catalog, new_source};
+use crate::sources::{asks, is_catalog, may_list_cards, new_source};
 
-/// The entries of a catalog that are not fetched, counted by reason.
+/// The most entries that a reason names.
+const MAX_NAMED: usize = 5;
+
+/// The identifiers of the entries of a catalog that are not fetched, by reason.
 #[derive(Debug, Default)]
 struct SkippedEntries {
     /// Entries beyond the domain's quota of agents.
-    too_many: usize,
+    too_many: Vec<String>,
+    /// Entries beyond the nominations that the catalog and its registrant have left.
+    not_nominated: Vec<String>,
     /// Entries of agents that were retired.
-    retired: usize,
+    retired: Vec<String>,
     /// Entries whose agent has another URL in another catalog or entry of the domain.
-    placed: usize,
+    placed: Vec<String>,
 }
 
 impl SkippedEntries {
     /// A phrase for the owner; `None` if no entry is skipped.
     fn sentence(&self, limit: usize) -> Option<String> {
-        let mut parts = Vec::new();
-        if self.too_many > 0 {
-            parts.push(format!(
-                "{} beyond the limit of {limit} agents per domain",
-                self.too_many
-            ));
-        }
-        if self.retired > 0 {
-            parts.push(format!(
-                "{} of retired agents, whose card URLs would have to be registered",
-                self.retired
-            ));
-        }
-        if self.placed > 0 {
-            parts.push(format!("{} with another URL in another entry", self.placed));
-        }
+        let reasons = [
+            (
+                &self.too_many,
+                format!("beyond the limit of {limit} agents per domain"),
+            ),
+            (
+                &self.not_nominated,
+                format!(
+                    "beyond the {MAX_NOMINATED} that such a catalog may nominate, or beyond the cards that its registrant may register"
+                ),
+            ),
+            (
+                &self.retired,
+                "of retired agents, whose card URLs would have to be registered".to_owned(),
+            ),
+            (&self.placed, "with another URL in another entry".to_owned()),
+        ];
+        let parts = reasons.iter().filter(|(skipped, _)| !skipped.is_empty());
+        let parts: Vec<String> = parts
+            .map(|(skipped, reason)| format!("{} {reason} ({})", skipped.len(), named_few(skipped)))
+            .collect();
         (!parts.is_empty()).then(|| format!("not fetched: {}", parts.join(", ")))
     }
+}
+
+/// The first few of these names.
+fn named_few(names: &[String]) -> String {
+    let few: Vec<String> = names
+        .iter()
+        .take(MAX_NAMED)
+        .map(|name| bounded(name, 80))
+        .collect();
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", few.join(", "))
 }
 
 /// Ingests a catalog: every card that it names becomes a source, and entries that it does not name any more end after
@@ -71,7 +97,7 @@ pub(crate) async fn ingest_catalog(
     let Some(catalog) = group.sources.get(&source).cloned() else {
         return Ok(false);
     };
-    let mut reading = CatalogReader::begin(context, group, ledger.now(), catalog);
+    let mut reading = CatalogReader::begin(context, write, group, ledger.now(), catalog).await?;
     for entry in &fetched.entries {
         match group.source_of(reading.catalog.domain_id, entry) {
             Some(known) => {
@@ -111,6 +137,8 @@ struct CatalogReader {
     /// The coverage of its entries.
     standing: CoverageLevel,
     quota: AgentQuota,
+    /// What it may nominate, where it was registered by its URL and its entries are not covered.
+    nominations: Option<Nominations>,
     /// The sources that it names.
     listed: BTreeSet<i64>,
     left: SkippedEntries,
@@ -121,13 +149,25 @@ struct CatalogReader {
 }
 
 impl CatalogReader {
-    fn begin(context: &Context, group: &Group, now: Timestamp, catalog: source::Model) -> Self {
+    async fn begin(
+        context: &Context,
+        write: &Write,
+        group: &Group,
+        now: Timestamp,
+        catalog: source::Model,
+    ) -> Result<Self, AppError> {
         let sources = group.of_domain(catalog.domain_id);
         let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
-        Self {
-            standing: match group.coverage_of(catalog.id) {
-                CoverageLevel::Covered => CoverageLevel::Covered,
-                _ => CoverageLevel::Nomination,
+        let standing = match group.coverage_of(catalog.id) {
+            CoverageLevel::Covered => CoverageLevel::Covered,
+            _ => CoverageLevel::Nomination,
+        };
+        let nominates = standing == CoverageLevel::Nomination && !is_catalog(&catalog);
+        Ok(Self {
+            standing,
+            nominations: match nominates {
+                true => Some(Nominations::load(context, write, group, &catalog).await?),
+                false => None,
             },
             quota: quota(&context.config.limits, asked.into_values()),
             listed: BTreeSet::new(),
@@ -136,7 +176,7 @@ impl CatalogReader {
             changed: false,
             now,
             catalog,
-        }
+        })
     }
 
     /// Handles an entry of an existing source.
@@ -152,7 +192,7 @@ impl CatalogReader {
         match group.relist(known, &self.catalog, entry, self.now) {
             Relisting::Same => {}
             Relisting::Anew => self.changed = true,
-            Relisting::Elsewhere => self.left.placed += 1,
+            Relisting::Elsewhere => self.left.placed.push(entry.identifier.clone()),
             Relisting::Moved => {
                 write.source_move(known, entry.url.as_str()).await?;
                 if let Some(agent) = group.agent_of_source(known) {
@@ -172,14 +212,24 @@ impl CatalogReader {
         group: &mut Group,
         entry: &CatalogEntry,
     ) -> Result<(), AppError> {
+        let identifier = || entry.identifier.clone();
         if self.was_retired(write, entry).await? {
-            self.left.retired += 1;
+            self.left.retired.push(identifier());
         } else if self.quota.refusal("", self.standing).is_some() {
-            self.left.too_many += 1;
+            self.left.too_many.push(identifier());
+        } else if self
+            .nominations
+            .as_ref()
+            .is_some_and(Nominations::is_used_up)
+        {
+            self.left.not_nominated.push(identifier());
         } else {
             self.quota.take(self.standing);
             let row = named(&self.catalog, entry, self.now);
             let row = write.source_insert(row).await?;
+            if let Some(nominations) = &mut self.nominations {
+                nominations.take(write, row.id, self.now).await?;
+            }
             self.listed.insert(row.id);
             group.sources.insert(row.id, row);
             self.changed = true;
@@ -207,12 +257,26 @@ pub(crate) async fn catalog_is_the_same(
     ledger: &mut Ledger<'_>,
     source: i64,
 ) -> Result<(), AppError> {
-    if let Some(catalog) = group.sources.get(&source).filter(|row| is_catalog(row)) {
+    if let Some(catalog) = group.sources.get(&source).filter(|row| may_list_cards(row)) {
         let catalog = catalog.clone();
         miss(write, group, ledger, &catalog, |row| {
             row.unlisted_since.is_some()
         })
         .await?;
+    }
+    Ok(())
+}
+
+/// Marks all entries of a registered URL that brings a card now: it is no catalog any more.
+pub(crate) async fn miss_every_entry(
+    write: &Write,
+    group: &mut Group,
+    ledger: &mut Ledger<'_>,
+    source: i64,
+) -> Result<(), AppError> {
+    let row = group.sources.get(&source);
+    if let Some(row) = row.filter(|row| row.kind == SourceKind::Url).cloned() {
+        miss(write, group, ledger, &row, |_| true).await?;
     }
     Ok(())
 }

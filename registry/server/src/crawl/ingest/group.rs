@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use a2a_crawler::fetch::{AGENT_CARD_PATH, MAX_DETAIL, bounded};
+use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::planned::Planned;
-use a2a_crawler::{Attempt, Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
+use a2a_crawler::{Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::entity::{
@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use crate::admission::coverage::{SourceCoverage, origin_of};
 use crate::commit::state::AgentState;
+use crate::crawl::ingest::attempts::attempts_with_details;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;
@@ -282,7 +283,7 @@ impl Group {
     pub(crate) fn explain(&mut self, source: i64, further: &str) {
         let mut attempts = self.attempts.iter_mut().rev();
         if let Some(attempt) = attempts.find(|attempt| attempt.source_id == source) {
-            attempt.detail = bounded(&format!("{}; {further}", attempt.detail), MAX_DETAIL);
+            attempt.detail = bounded(&format!("{}; {further}", attempt.detail), MAX_SUMMARY);
         }
     }
 
@@ -316,6 +317,7 @@ impl Group {
         }
         if let Some(row) = self.sources.get_mut(&result.source_key) {
             keep_freshness(row, &result.verdict);
+            keep_card_url(row, result);
             if good {
                 let answered = result.attempts.last().and_then(|last| last.address);
                 row.answered_from = answered.map(|address| address.to_string());
@@ -437,17 +439,13 @@ impl Group {
     }
 }
 
-/// The attempts of a fetch with their details for the owner. For a card at the older well-known path, the 404 of the
-/// newer path is no failure: it is mentioned in the detail of the good attempt.
-fn attempts_with_details(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
-    let one = |attempt: &Attempt| attempt.detail.clone();
-    match (result.attempts.as_slice(), &result.verdict) {
-        ([first, good], SourceVerdict::Fetched(_) | SourceVerdict::NotModified(_)) => {
-            let path = AGENT_CARD_PATH;
-            let detail = format!("{}; at {path}: {}", good.detail, first.detail);
-            vec![(good, bounded(&detail, MAX_DETAIL))]
-        }
-        (attempts, _) => attempts.iter().map(|each| (each, one(each))).collect(),
+/// Stores the URL that brought the card of a registered URL, where that is the well-known path under it.
+fn keep_card_url(row: &mut source::Model, result: &SourceOutcome) {
+    if row.kind == SourceKind::Url
+        && matches!(result.verdict, SourceVerdict::Fetched(_))
+        && let Some(brought) = result.attempts.last()
+    {
+        row.card_url = (brought.url != row.url).then(|| brought.url.clone());
     }
 }
 
@@ -474,7 +472,6 @@ fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
 mod tests {
     use super::*;
     use crate::sources::new_source;
-    use a2a_registry_domain::source::SourceKind;
 
     #[test]
     fn what_an_answer_says_about_its_keeping_is_kept_within_a_bound() {

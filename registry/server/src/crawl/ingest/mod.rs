@@ -5,11 +5,13 @@
 //! handful of multi-row statements: one transaction a card would be fifteen times slower.
 
 pub mod arrival;
+pub mod attempts;
 pub mod card;
 pub mod catalog;
 pub mod entries;
 pub mod evidence;
 pub mod group;
+pub mod nominations;
 pub mod relisting;
 pub mod ruling;
 pub mod slot;
@@ -20,6 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use a2a_crawler::network::block_of;
+use a2a_crawler::schedule;
 use a2a_crawler::{AttemptOutcome, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::ids::unit_random;
@@ -52,6 +55,10 @@ use crate::visits::outage::{remember_outage, store_outage};
 /// What is wrong with a card whose bytes are not those that the catalog promises.
 const OTHER_DIGEST: &str = "the catalog states another digest for this card, so it is not taken; \
      it is compared again when the catalog is fetched";
+
+/// What is wrong with a catalog at the URL of an agent's card.
+const NO_CARD_ANY_MORE: &str = "this URL has brought the card of an agent, which is kept; withdraw \
+     and register it again for what this catalog lists";
 
 /// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
 /// made that visit.
@@ -183,16 +190,18 @@ async fn ingest_source(
         SourceVerdict::Fetched(fetched) => {
             let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
-            let freshness = &fetched.freshness;
-            group.succeeded(source, freshness, success, now, placement);
+            group.succeeded(source, &fetched.freshness, success, now, placement);
+        }
+        SourceVerdict::Catalog(_) if group.agent_of_source(source).is_some() => {
+            group.explain(source, NO_CARD_ANY_MORE);
+            group.failed(source, AttemptOutcome::NotACard, None, now, placement);
         }
         SourceVerdict::Catalog(fetched) => {
             let mut changed =
                 ingest_catalog(context, write, group, ledger, source, fetched).await?;
             changed |= ingest_entries(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
-            let freshness = &fetched.freshness;
-            group.succeeded(source, freshness, success, now, placement);
+            group.succeeded(source, &fetched.freshness, success, now, placement);
         }
         SourceVerdict::NotModified(freshness) => {
             catalog_is_the_same(write, group, ledger, source).await?;
@@ -269,8 +278,13 @@ fn manners(context: &Context, group: &Group, outcome: &VisitOutcome) -> HostLimi
     }
     let attempts = outcome.sources.iter().flat_map(|result| &result.attempts);
     let spoken_to = attempts.filter_map(|attempt| attempt.address).next_back();
+    let spacing = if group.is_retried_soon(outcome) {
+        schedule::TIMEOUT_RETRY.whole_seconds() * SECOND
+    } else {
+        SPACING
+    };
     HostLimits {
-        spacing: asked_for.max(SPACING),
+        spacing: asked_for.max(spacing),
         network: spoken_to.map(|address| Some(block_of(address).to_string())),
     }
 }

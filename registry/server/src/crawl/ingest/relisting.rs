@@ -1,12 +1,13 @@
 //! Catalog entries of existing sources, and what an entry changes of them.
 
 use a2a_crawler::catalog::CatalogEntry;
+use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::source;
 
 use crate::crawl::ingest::group::Group;
-use crate::sources::{asks, is_catalog};
+use crate::sources::{asks, is_catalog, may_list_cards};
 
 /// The effect of a catalog entry on an existing source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,17 @@ pub(crate) enum Relisting {
     Moved,
     /// At another URL than in the catalog that takes precedence, or at the URL of another entry.
     Elsewhere,
+}
+
+/// The precedence of catalogs of one domain, the first one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CatalogRank {
+    Ard,
+    AiCatalog,
+    /// At another URL, which the owner of the domain has registered.
+    Owners,
+    /// At another URL that somebody else has registered.
+    Nominated,
 }
 
 impl Group {
@@ -53,15 +65,16 @@ impl Group {
         let Some(row) = self.sources.get(&id) else {
             return Relisting::Same;
         };
-        if row.kind != SourceKind::Entry {
-            return self.name(id, catalog);
+        let rank = self.rank(catalog);
+        // What no proof covers changes nothing that is registered, or that another catalog lists or has listed.
+        let is_its_own = row.kind == SourceKind::Entry && row.catalog_id == Some(catalog.id);
+        if id == catalog.id || (rank == CatalogRank::Nominated && !is_its_own) {
+            return Relisting::Same;
         }
-        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
-        let speaks = by.is_some_and(|by| {
-            let counts_more = by.kind == SourceKind::Ard;
-            let there = by.liveness == SourceState::Fresh;
-            by.id != catalog.id && there && (counts_more || by.kind == catalog.kind)
-        });
+        if row.kind != SourceKind::Entry {
+            return self.name(id, catalog, rank);
+        }
+        let speaks = self.is_listed_by_another(row, catalog, rank);
         let named = row.identifier.as_ref() == Some(&entry.identifier);
         let moves = named && row.url != entry.url.as_str();
         if speaks && row.unlisted_since.is_none() {
@@ -71,11 +84,10 @@ impl Group {
                 Relisting::Same
             };
         }
-        let domain = row.domain_id;
         let url = entry.url.as_str();
         let taken = moves
             && self
-                .of_domain(domain)
+                .of_domain(catalog.domain_id)
                 .any(|other| other.kind == SourceKind::Entry && other.url == url);
         let Some(row) = self.touch(id) else {
             return Relisting::Same;
@@ -104,10 +116,36 @@ impl Group {
         }
     }
 
+    /// Whether another catalog that is there and counts as much has listed an entry.
+    fn is_listed_by_another(
+        &self,
+        row: &source::Model,
+        catalog: &source::Model,
+        rank: CatalogRank,
+    ) -> bool {
+        let by = row.catalog_id.and_then(|id| self.sources.get(&id));
+        by.is_some_and(|by| {
+            let there = by.liveness == SourceState::Fresh;
+            by.id != catalog.id && there && self.rank(by) <= rank
+        })
+    }
+
+    /// The precedence of a catalog among those of its domain.
+    fn rank(&self, catalog: &source::Model) -> CatalogRank {
+        match catalog.kind.known() {
+            Some(SourceKind::Ard) => CatalogRank::Ard,
+            Some(SourceKind::AiCatalog) => CatalogRank::AiCatalog,
+            _ if self.coverage_of(catalog.id) == CoverageLevel::Covered => CatalogRank::Owners,
+            _ => CatalogRank::Nominated,
+        }
+    }
+
     /// Records that a catalog names a registered URL. The source keeps its kind: it stays when the catalog drops it.
-    fn name(&mut self, id: i64, catalog: &source::Model) -> Relisting {
+    fn name(&mut self, id: i64, catalog: &source::Model, rank: CatalogRank) -> Relisting {
         let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
-        let is_named = self.sources.get(&id).and_then(by).is_some();
+        let by = self.sources.get(&id).and_then(by);
+        // One of a well-known path takes over from one that was registered, whose registration may be withdrawn.
+        let is_named = by.is_some_and(|by| self.rank(by) <= rank.max(CatalogRank::AiCatalog));
         if is_named {
             return Relisting::Same;
         }
@@ -138,7 +176,7 @@ impl Group {
     pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .of_domain(catalog.domain_id)
-            .filter(|row| row.id != catalog.id && is_catalog(row))
+            .filter(|row| row.id != catalog.id && may_list_cards(row))
             .map(|row| row.id)
             .collect();
         for id in others {

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::crawl::ingest::arrival::CardContent;
 use crate::crawl::ingest::group::Group;
 use crate::sources::quota::quota;
-use crate::sources::slot_of;
+use crate::sources::{card_url, slot_of};
 
 /// The agent of a source: its previous one, the one in its slot, one of the same domain with the same content, or a new
 /// one. A nominated source gets an agent of its own, and changes no other. `None` if the domain's quota is used up.
@@ -246,5 +246,5 @@ fn asks_alike(one: &source::Model, other: &source::Model) -> bool {
         && other.ended_at.is_none()
         && cards(one)
         && cards(other)
-        && one.url == other.url
+        && card_url(one) == card_url(other)
 }

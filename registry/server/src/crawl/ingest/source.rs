@@ -2,7 +2,7 @@
 
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
 use a2a_crawler::schedule::{self, FetchResult};
-use a2a_crawler::{AttemptOutcome, Freshness};
+use a2a_crawler::{AttemptOutcome, Freshness, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -135,6 +135,7 @@ impl Group {
             failures: u32::try_from(row.failures).unwrap_or(1),
             retry_after,
             breaker_open,
+            timed_out: outcome == AttemptOutcome::Timeout,
         };
         plan(row, look, None, now, placement);
     }
@@ -165,6 +166,23 @@ impl Group {
         if rests {
             row.next_due_at = now.plus(CATALOG_REST).0;
         }
+    }
+
+    /// Whether a source of a visit has just begun to time out. Its host may have slept, and the next visit is sooner than the
+    /// spacing of others.
+    pub(crate) fn is_retried_soon(&self, outcome: &VisitOutcome) -> bool {
+        outcome.sources.iter().any(|result| {
+            let row = self.sources.get(&result.source_key);
+            let failures = row.and_then(|row| u32::try_from(row.failures).ok());
+            let timed_out = matches!(
+                &result.verdict,
+                SourceVerdict::Failed {
+                    outcome: AttemptOutcome::Timeout,
+                    ..
+                }
+            );
+            schedule::is_retried_soon(failures.unwrap_or(0), timed_out, self.breaker_open)
+        })
     }
 
     /// The best liveness of an agent's sources. An agent without a source is gone: no catalog names it.

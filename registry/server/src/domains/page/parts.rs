@@ -1,5 +1,6 @@
 //! The parts of a domain's page, formatted for the template.
 
+use a2a_crawler::fetch::MAX_SUMMARY;
 use a2a_registry_api::{
     AttemptView as Attempt, Challenge, KnownValidators, OwnerFingerprint, Proof, ProofCheck,
     SourceView as Source,
@@ -148,7 +149,7 @@ impl CheckView {
 impl SourceView {
     pub fn new(source: &Source, now: Timestamp) -> Self {
         Self {
-            url: text::line(&source.url, ADDRESS / 4),
+            url: text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4),
             kind: kind_name(&source.kind),
             nominated: source.coverage == Coverage::Nomination,
             asked: source.state != NEW && source.state != SourceState::Recorded,
@@ -225,7 +226,7 @@ impl AttemptView {
                 Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
                 None => format!("{} ms", attempt.elapsed_ms),
             },
-            detail: text::line(&attempt.detail, 500),
+            detail: text::line(&attempt.detail, MAX_SUMMARY),
         }
     }
 }
