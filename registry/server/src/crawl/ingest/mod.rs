@@ -185,6 +185,7 @@ async fn ingest_source(
             let success = FetchedContent::of_whole(changed);
             let freshness = &fetched.freshness;
             group.succeeded(source, freshness, success, now, placement);
+            group.note_card_url(source, &result.attempts);
         }
         SourceVerdict::Catalog(fetched) => {
             let mut changed =
