@@ -63,6 +63,8 @@ const TABLE: &[(&str, Row)] = &[
     ("agent_card", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
+    ("agent_card_as_well_known", ANYONE),
+    ("agent_card_as_well_known_0_2", ANYONE),
     ("agent_versions", ANYONE),
     ("agent_diff", ANYONE),
     ("agent_findings", ANYONE),
