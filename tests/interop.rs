@@ -1,4 +1,6 @@
-//! Interoperation with third-party SDKs.
+//! Interoperation with third-party SDKs and frameworks.
+
+mod frameworks;
 
 use std::path::Path;
 
