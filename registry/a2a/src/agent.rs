@@ -245,8 +245,7 @@ impl Agent {
                 Err(TalkError::Unreachable { url, reason })
                     if is_bare && url.starts_with("https:") =>
                 {
-                    let reason = format!("{reason}; --plaintext calls it without TLS");
-                    first_failure.get_or_insert(TalkError::Unreachable { url, reason });
+                    first_failure.get_or_insert(TalkError::UnreachableOverTls { url, reason });
                 }
                 Err(error) if error.not_taken_up() || (undated && error.says_invalid_request()) => {
                     first_failure.get_or_insert(error);
