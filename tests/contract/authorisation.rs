@@ -348,6 +348,7 @@ impl Stage<'_> {
         }
         let unknown = "urn:air:nobody.example:agents:x";
         parameters.push(("identifier", unknown.to_owned()));
+        parameters.push(("form", "1.0".to_owned()));
         let mut query = String::new();
         match operation.id.as_str() {
             "agent_suspend"

@@ -18,7 +18,7 @@ fn script(name: &str) -> std::path::PathBuf {
 }
 
 /// What an agent of a framework is told by the agent at that address.
-async fn told(framework: &str, address: &str) -> Value {
+async fn ask_framework(framework: &str, address: &str) -> Value {
     let mut command = match framework {
         "vercel" => {
             let mut node = Command::new("node");
@@ -52,13 +52,17 @@ async fn a_framework_that_compares_origins_takes_the_cards_own_url_or_the_card()
         let shown = served.get(&format!("/v1/agents/{id}")).await.expect(200);
         let links = |name: &str| shown["links"][name].as_str().unwrap().to_owned();
         let at_registry = format!("{}.well-known/agent-card.json", links("resolver"));
-        let refused = told("adk", &at_registry).await;
+        let refused = ask_framework("adk", &at_registry).await;
         let reason = refused["error"].as_str().unwrap();
         assert!(reason.contains("same origin"), "{reason}");
         let answer = json!({"answer": sdk.answer_to("hello")});
-        assert_eq!(told("adk", &links("origin")).await, answer, "{sdk:?}");
         assert_eq!(
-            told("adk-object", &links("resolver")).await,
+            ask_framework("adk", &links("origin")).await,
+            answer,
+            "{sdk:?}"
+        );
+        assert_eq!(
+            ask_framework("adk-object", &links("resolver")).await,
             answer,
             "{sdk:?}"
         );
@@ -81,7 +85,7 @@ async fn frameworks_take_cards_from_the_registry() {
                 "vercel" => resolver.join(".well-known/agent-card.json").unwrap(),
                 _ => resolver.clone(),
             };
-            let answer = told(framework, address.as_str()).await;
+            let answer = ask_framework(framework, address.as_str()).await;
             let expected = json!({"answer": sdk.answer_to("hello")});
             assert_eq!(answer, expected, "{framework} with {sdk:?}");
         }

@@ -123,7 +123,7 @@ impl ClientError {
             } => match problem.status {
                 401 => format!(
                     "{}; the user has to give this program a valid token",
-                    described(problem).trim_end_matches('.')
+                    summarize(problem).trim_end_matches('.')
                 ),
                 _ => describe(problem, retry_after.as_deref()),
             },
@@ -159,7 +159,7 @@ impl From<ClientError> for Failure {
 
 /// A problem document in one line, with what to do about it.
 fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
-    let mut line = described(problem);
+    let mut line = summarize(problem);
     match problem.status {
         401 => line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN."),
         429 => {
@@ -173,7 +173,7 @@ fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
 }
 
 /// What a problem document says, in one line.
-fn described(problem: &Problem) -> String {
+fn summarize(problem: &Problem) -> String {
     let mut parts = Vec::new();
     // The detail of a 404 says what is not there; "Not found" adds nothing to it.
     let says_it_all = problem.status == 404 && !problem.detail.is_empty();

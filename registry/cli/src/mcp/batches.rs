@@ -42,14 +42,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Batches<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.input).poll_read(context, buffer))?;
         for byte in buffer.filled_mut().iter_mut().skip(before) {
-            (self.place, *byte) = next(self.place, *byte);
+            (self.place, *byte) = split_byte(self.place, *byte);
         }
         Poll::Ready(Ok(()))
     }
 }
 
 /// The place after a byte, and what the byte becomes.
-const fn next(place: Place, byte: u8) -> (Place, u8) {
+const fn split_byte(place: Place, byte: u8) -> (Place, u8) {
     let after = match (place, byte) {
         (_, b'\n') => Place::Start,
         (Place::Start, b' ' | b'\t' | b'\r') => Place::Start,
@@ -87,7 +87,7 @@ mod tests {
         ] {
             let mut place = Place::Start;
             let bytes = lines.bytes().map(|byte| {
-                let (after, byte) = next(place, byte);
+                let (after, byte) = split_byte(place, byte);
                 place = after;
                 char::from(byte)
             });

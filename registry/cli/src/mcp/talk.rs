@@ -139,8 +139,8 @@ async fn talk(
         let line = failure.without_commands();
         line.unwrap_or_else(|| "the message could not be sent".to_owned())
     })?;
-    let told = |error: TalkError| without_commands(&error, &arguments.agent);
-    let agent = Agent::new(&card, &options).map_err(told)?;
+    let explain = |error: TalkError| without_commands(&error, &arguments.agent);
+    let agent = Agent::new(&card, &options).map_err(explain)?;
     let given = |id: &Option<String>| id.clone().filter(|id| !id.is_empty());
     let message = Message {
         id: new_message_id(),
@@ -148,7 +148,7 @@ async fn talk(
         context_id: given(&arguments.context_id),
         task_id: given(&arguments.task_id),
     };
-    let mut stream = agent.events(&message).await.map_err(told)?;
+    let mut stream = agent.events(&message).await.map_err(explain)?;
     let mut unfinished = None;
     while let Some(event) = stream.next().await {
         match event {
@@ -157,7 +157,7 @@ async fn talk(
                 unfinished = Some(format!("the task is still {state} after {seconds} s"));
                 break;
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(explain(error)),
         }
     }
     let answer = stream.answer();

@@ -86,7 +86,7 @@ pub async fn agent_card(
     query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    card_response(&request, &caller.0, &agent.0, &query.0, &state).await
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
 /// Get the approved card at the path that SDK resolvers use
@@ -116,7 +116,7 @@ pub async fn agent_card_well_known(
     query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    card_response(&request, &caller.0, &agent.0, &query.0, &state).await
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
 /// Get the approved card at the path that SDK resolvers of protocol version 0.2 use
@@ -146,7 +146,7 @@ pub async fn agent_card_well_known_0_2(
     query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    card_response(&request, &caller.0, &agent.0, &query.0, &state).await
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
 /// Get the approved card, converted, at the path that SDK resolvers use
@@ -184,7 +184,7 @@ pub async fn agent_card_as_well_known(
         version: query.0.version,
         convert: Some(form.0),
     };
-    card_response(&request, &caller.0, &agent.0, &query, &state).await
+    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
 }
 
 /// Get the approved card, converted, at the path that SDK resolvers of protocol version 0.2 use
@@ -221,11 +221,11 @@ pub async fn agent_card_as_well_known_0_2(
         version: query.0.version,
         convert: Some(form.0),
     };
-    card_response(&request, &caller.0, &agent.0, &query, &state).await
+    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
 }
 
 /// The card that a query asks for: the bytes as published, or a conversion of them.
-async fn card_response(
+async fn respond_with_card(
     request: &HttpRequest,
     caller: &Caller,
     agent: &str,

@@ -189,7 +189,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema + 'static>(
     let properties = schema.get("properties");
     for (name, value) in &mut arguments {
         if let Some(schema) = properties.and_then(|all| all.get(name)) {
-            *value = fitted(value.take(), schema);
+            *value = fit_to_schema(value.take(), schema);
         }
     }
     let arguments = Value::Object(arguments);
@@ -211,18 +211,20 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema + 'static>(
 
 /// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and
 /// numbers as texts or the other way round. What fits in no way is left for the reader to refuse.
-fn fitted(value: Value, schema: &Value) -> Value {
+fn fit_to_schema(value: Value, schema: &Value) -> Value {
     match (schema["type"].as_str(), value) {
         (Some("array"), Value::Array(items)) => {
             let items = items.into_iter();
-            items.map(|item| fitted(item, &schema["items"])).collect()
+            items
+                .map(|item| fit_to_schema(item, &schema["items"]))
+                .collect()
         }
         (Some("array"), Value::String(text)) => {
             let list = serde_json::from_str(&text).unwrap_or_else(|_| vec![Value::String(text)]);
-            fitted(Value::Array(list), schema)
+            fit_to_schema(Value::Array(list), schema)
         }
         (Some("array"), value @ (Value::Number(_) | Value::Bool(_))) => {
-            fitted(Value::Array(vec![value]), schema)
+            fit_to_schema(Value::Array(vec![value]), schema)
         }
         (Some("integer"), value @ (Value::String(_) | Value::Number(_))) => {
             let text = match &value {
