@@ -18,7 +18,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use url::Url;
 
 use crate::caller::Caller;
@@ -120,7 +120,7 @@ pub(crate) async fn mcp(
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
     }
     if has_batches(&request)
-        && let Ok(messages) = serde_json::from_slice::<Vec<Value>>(&body)
+        && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
     {
         return batch(
             &request,
@@ -146,7 +146,7 @@ async fn batch(
     request: &HttpRequest,
     caller: &Caller,
     service: &McpService,
-    messages: Vec<Value>,
+    messages: Vec<&RawValue>,
     public_url: &str,
 ) -> Result<HttpResponse, Problem> {
     if messages.is_empty() || messages.len() > MAX_BATCH {
@@ -155,7 +155,7 @@ async fn batch(
     }
     let mut answers = Vec::new();
     for one in messages {
-        let one = message(request, caller.clone(), one.to_string().into())?;
+        let one = message(request, caller.clone(), one.get().to_owned().into())?;
         let answer = answered(service.0.handle(one).await, public_url).await?;
         // A notification has no answer. All others are whole in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
