@@ -468,9 +468,11 @@ async fn plaintext_is_for_the_user_to_allow() {
     let sdk = Sdk::Py1;
     let agent = sdk.agent().await;
     let mut card: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
-    card["url"] = json!(agent.grpc);
-    card["preferredTransport"] = json!("GRPC");
-    card["protocolVersion"] = json!("1.0");
+    let members = card.as_object_mut().unwrap();
+    members.retain(|name, _| name != "url" && name != "protocolVersion");
+    // As cards name gRPC interfaces: a host and a port, without a scheme.
+    card["supportedInterfaces"] =
+        json!([{"url": agent.grpc, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
     let origin = Origin::start();
     origin.answer("/rose.json", OriginReply::json(card.to_string()));
     let id = registered.publish(&origin.url("/rose.json")).await;
