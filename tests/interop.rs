@@ -1,16 +1,21 @@
-//! Interoperation with third-party SDKs.
+//! Interoperation with third-party SDKs and frameworks.
+
+mod frameworks;
 
 use std::path::Path;
 
 use futures::future::join_all;
 use reqwest::Method;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, text};
 use crate::support::sdk::{Conversation, Sdk};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 use crate::support::{http, prepared};
+
 /// Without the registry: the agents and clients of the other tests work, and each client finds the card with the SDK's
 /// own resolver.
 #[tokio::test]
@@ -71,6 +76,16 @@ async fn through(served: &ServingRegistry, sdk: Sdk) {
         assert_ne!(hit.summary.name, other.agent_name(), "{sdk:?}");
     }
 
+    // Where the publisher serves the card, in each answer: of two well-known paths, 0.2 serves one.
+    let id = hit.summary.id.to_string();
+    let origin = agent.card_url(sdk);
+    assert_eq!(hit.summary.links.origin.as_ref(), Some(&origin));
+    let whole = served.get(&format!("/v1/agents/{id}")).await.expect(200);
+    assert_eq!(whole["links"]["origin"], *origin, "{sdk:?}");
+    let shown = text(&served.run(&["show", &id]).await.stdout);
+    assert!(shown.contains(&origin), "{sdk:?}: {shown}");
+    let page = served.get(&format!("/agents/{id}/")).await;
+    assert!(page.text().contains(&origin), "{sdk:?}");
     let resolver = &hit.summary.links.resolver;
     let published = bytes(http().get(agent.card_url(sdk))).await;
     for address in [
@@ -86,7 +101,6 @@ async fn through(served: &ServingRegistry, sdk: Sdk) {
     assert_eq!(conversation.agent_name, sdk.agent_name());
     assert_eq!(conversation.answer, sdk.answer_to("through the registry"));
 
-    let id = hit.summary.id.to_string();
     for name in [&id, &agent.card_url(sdk)] {
         let sent = served.anonymous(&["send", name, "straight from a shell"]);
         let sent = Program::run(sent).await;
@@ -97,6 +111,37 @@ async fn through(served: &ServingRegistry, sdk: Sdk) {
     // The registry was never between client and agent: it has no route that takes messages.
     let posted = served.request(Method::POST, &format!("/agents/{id}/"));
     assert_eq!(posted.send().await.unwrap().status(), 405);
+}
+
+/// Where the card's shape and the agent's protocol are of two generations, the resolver of that protocol's SDK reads the card
+/// at the base URL of a conversion, and its client talks to the agent.
+#[tokio::test]
+async fn converted_cards_reach_the_resolvers_of_sdks() {
+    let served = Setup::new().approve_all().start().await;
+    let (old, new) = (Sdk::Py03.agent().await, Sdk::Py1.agent().await);
+    let card = async |url: String| -> Value {
+        serde_json::from_slice(&bytes(http().get(url)).await).unwrap()
+    };
+    let mut old_shape = card(old.card_url(Sdk::Py03)).await;
+    let mut new_shape = card(new.card_url(Sdk::Py1)).await;
+    let old_url = old_shape["url"].take();
+    let new_url = new_shape["supportedInterfaces"][0]["url"].take();
+    old_shape["url"] = new_url;
+    old_shape["protocolVersion"] = json!("1.0");
+    new_shape["supportedInterfaces"] =
+        json!([{"url": old_url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
+    for (client, agent, card, form) in [
+        (Sdk::Py03, Sdk::Py03, new_shape, "0.3"),
+        (Sdk::Node, Sdk::Py1, old_shape, "1.0"),
+    ] {
+        let origin = Origin::start();
+        origin.answer("/card.json", OriginReply::json(card.to_string()));
+        let id = served.publish(&origin.url("/card.json")).await;
+        let base = format!("{}/agents/{id}/as/{form}/", served.url);
+        let conversation = client.ask(&base, "hello").await;
+        assert_eq!(conversation.agent_name, card["name"], "{client:?}");
+        assert_eq!(conversation.answer, agent.answer_to("hello"), "{client:?}");
+    }
 }
 
 async fn bytes(request: reqwest::RequestBuilder) -> Vec<u8> {

@@ -1,9 +1,10 @@
-//! The registry as a server of the Model Context Protocol: over HTTP in both revisions, on standard input, with other
+//! The registry as a server of the Model Context Protocol: over HTTP in all revisions, on standard input, with other
 //! people's clients, and with callers who mean harm.
 
 mod callers;
 mod doors;
 mod kits;
+mod older;
 mod protocol;
 mod results;
 pub(crate) mod stdio;
@@ -16,8 +17,10 @@ use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
 
-/// The revisions that are spoken.
+/// The newest revisions that are spoken: without a handshake, and with one.
 pub(crate) const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
+/// Those that are spoken with clients from before.
+const OLDER: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
 /// The tools over HTTP, in their order.
 const TOOLS: [&str; 5] = [
     "search_agents",

@@ -63,6 +63,8 @@ const TABLE: &[(&str, Row)] = &[
     ("agent_card", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
+    ("agent_card_as_well_known", ANYONE),
+    ("agent_card_as_well_known_0_2", ANYONE),
     ("agent_versions", ANYONE),
     ("agent_diff", ANYONE),
     ("agent_findings", ANYONE),
@@ -346,6 +348,7 @@ impl Stage<'_> {
         }
         let unknown = "urn:air:nobody.example:agents:x";
         parameters.push(("identifier", unknown.to_owned()));
+        parameters.push(("form", "1.0".to_owned()));
         let mut query = String::new();
         match operation.id.as_str() {
             "agent_suspend"

@@ -78,8 +78,9 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// The parameters of paths.
-const PARAMETERS: [&str; 14] = [
+const PARAMETERS: [&str; 15] = [
     "identifier",
+    "form",
     "agent",
     "domain",
     "review",

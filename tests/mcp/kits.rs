@@ -10,14 +10,14 @@ use crate::support::program::{Finished, Program, registry};
 use crate::support::setup::Setup;
 use crate::support::{binary, prepared};
 
-fn script(name: &str) -> std::path::PathBuf {
+pub(super) fn script(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("interop")
         .join(name)
 }
 
-/// What the client on the Python SDK was told.
-fn told(finished: &Finished) -> Value {
+/// What a client on an SDK was told.
+pub(super) fn told(finished: &Finished) -> Value {
     assert!(finished.status.success(), "{finished:#?}");
     serde_json::from_str(finished.stdout.last().unwrap()).unwrap()
 }

@@ -1,10 +1,10 @@
-//! The protocol itself: both revisions, hosts and origins, and messages that are none.
+//! The protocol itself: both newest revisions, hosts and origins, and messages that are none.
 
 use a2a_registry_server::dialects;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Mcp, REVISIONS, TOOLS};
+use super::{Mcp, OLDER, REVISIONS, TOOLS};
 use crate::support::api::ApiResponse;
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
@@ -12,7 +12,6 @@ use crate::support::setup::Setup;
 /// Both revisions list the same tools in the same order, closed and described, and say who may keep the list.
 #[tokio::test]
 async fn both_revisions_list_the_same_tools() {
-    assert_eq!(dialects::MCP, REVISIONS);
     let registry = Setup::new().start().await;
     let token = registry.token("reader", "reader").await;
     let mut lists = Vec::new();
@@ -81,9 +80,9 @@ async fn each_revision_begins_in_its_way() {
     let began = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let accepted = ApiResponse::to(old.request(began.to_string())).await;
     assert_eq!((accepted.status.as_u16(), accepted.body.len()), (202, 0));
-    // A client of an older revision is offered the newest with a handshake.
+    // A client of a revision that is not spoken is offered the newest with a handshake.
     let older = json!({
-        "protocolVersion": "2024-11-05", "capabilities": {},
+        "protocolVersion": "2024-10-07", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"},
     });
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": older});
@@ -91,11 +90,13 @@ async fn each_revision_begins_in_its_way() {
     let request = request.header("accept", "application/json, text/event-stream");
     let offered = ApiResponse::to(request).await.expect(200);
     assert_eq!(offered["result"]["protocolVersion"], "2025-11-25");
+    let spoken: Vec<&str> = REVISIONS.into_iter().chain(OLDER).collect();
+    assert_eq!(dialects::MCP, *spoken);
     let new = Mcp::new(&registry.api, "2026-07-28", None);
     let result = new.ask("server/discover", json!({})).await.expect(200)["result"].clone();
     assert_eq!(
         result["supportedVersions"],
-        json!(["2025-11-25", "2026-07-28"])
+        json!(spoken.into_iter().rev().collect::<Vec<_>>())
     );
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["cacheScope"], "public");
@@ -276,7 +277,10 @@ async fn the_revisions_are_shown_on_the_page_about_the_registry() {
     let registry = Setup::new().start().await;
     let page = registry.get("/about").await.text();
     assert!(
-        page.contains("<dt>Model Context Protocol</dt><dd>2026-07-28, 2025-11-25 at <code>"),
+        page.contains(&format!(
+            "<dt>Model Context Protocol</dt><dd>{} at <code>",
+            dialects::MCP.join(", ")
+        )),
         "{page}"
     );
 }

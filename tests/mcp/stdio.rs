@@ -38,6 +38,13 @@ impl Session {
         session
     }
 
+    /// Starts the program for this registry, and shakes hands as a client of an older revision.
+    pub(super) async fn speaking(api: &Api, revision: &str) -> Self {
+        let mut session = Self::of(api.anonymous(&["mcp"]));
+        session.begin(revision).await;
+        session
+    }
+
     /// Starts a command.
     fn of(mut command: Command) -> Self {
         command
@@ -55,17 +62,19 @@ impl Session {
     }
 
     async fn shake_hands(&mut self) {
+        self.begin(REVISIONS[1]).await;
+    }
+
+    async fn begin(&mut self, revision: &str) {
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client,
-        });
+        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
         let begun = self.ask("initialize", params).await;
-        assert_eq!(begun["result"]["protocolVersion"], "2025-11-25", "{begun}");
+        assert_eq!(begun["result"]["protocolVersion"], revision, "{begun}");
         self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
     }
 
-    async fn say(&mut self, message: &Value) {
+    pub(super) async fn say(&mut self, message: &Value) {
         let input = self.input.as_mut().unwrap();
         input
             .write_all(format!("{message}\n").as_bytes())
@@ -75,7 +84,7 @@ impl Session {
     }
 
     /// The answer to a method.
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -86,7 +95,7 @@ impl Session {
     }
 
     /// The next line, which must be a message of the protocol; `None` at the end.
-    async fn line(&mut self) -> Option<Value> {
+    pub(super) async fn line(&mut self) -> Option<Value> {
         let line = timeout(DEADLINE, self.output.next_line())
             .await
             .unwrap()
@@ -212,10 +221,13 @@ async fn a_registry_that_is_down_is_an_error_of_the_tool() {
         down.contains("No registry answers at") && down.contains(&url),
         "{down}"
     );
+    // A model types no flags.
+    assert!(!down.contains("--"), "{down}");
     let down = session
         .failure("talk_to_agent", json!({"agent": "x.example", "text": "hi"}))
         .await;
     assert!(down.contains("No registry answers at"), "{down}");
+    assert!(!down.contains("--"), "{down}");
     session.end().await;
     let off = Setup::new()
         .configure("[mcp]\nenabled = false")
@@ -317,8 +329,17 @@ async fn an_agent_is_talked_to_from_this_machine() {
         let asked = session
             .call("talk_to_agent", json!({"agent": id, "text": "ask me"}))
             .await;
+        // Clients that know no structured results read in the text how to go on.
+        let shown = text(&asked);
         let asked = &asked["structuredContent"];
         assert_eq!(asked["state"], "input-required", "{asked:#}");
+        for name in ["task_id", "context_id"] {
+            let id = asked[name].as_str().unwrap();
+            assert!(
+                shown.contains(&format!("The {name} is \"{id}\".")),
+                "{shown}"
+            );
+        }
         let more = json!({
             "agent": id, "text": "the blue one",
             "task_id": asked["task_id"], "context_id": asked["context_id"],
@@ -385,6 +406,7 @@ async fn nothing_is_sent_to_an_agent_that_something_speaks_against() {
     let mut session = Session::start(&registered.api, Some(&curator)).await;
     let refused = session.failure("talk_to_agent", said).await;
     assert!(refused.contains("has changed its card"), "{refused}");
+    assert!(!refused.contains("--diff"), "{refused}");
     let log = session.end().await;
     assert_eq!(agent.requests("/a2a").len(), sent, "nothing more was sent");
     for secret in [&token, &curator] {
@@ -418,6 +440,9 @@ async fn credentials_come_from_the_users_file_alone() {
     session.shake_hands().await;
     let refused = session.failure("talk_to_agent", said.clone()).await;
     assert!(!refused.contains("of-a-variable"), "{refused}");
+    let keep = format!("credentials add {id}` in a terminal");
+    assert!(refused.contains(&keep), "{refused}");
+    assert!(!refused.contains("--"), "{refused}");
     session.end().await;
     assert!(
         agent.requests("/a2a").is_empty(),
@@ -434,4 +459,32 @@ async fn credentials_come_from_the_users_file_alone() {
     let sent = agent.requests("/a2a");
     assert_eq!(sent[0].header("authorization"), Some("Bearer of-the-file"));
     assert!(!log.contains("of-the-file"), "{log}");
+}
+
+/// A gRPC agent without TLS is called where the user has allowed it, and a model cannot allow it.
+#[tokio::test]
+async fn plaintext_is_for_the_user_to_allow() {
+    let registered = Setup::new().approve_all().start().await;
+    let sdk = Sdk::Py1;
+    let agent = sdk.agent().await;
+    let mut card: Value = serde_json::from_str(&card("Rose", "gardening")).unwrap();
+    let members = card.as_object_mut().unwrap();
+    members.retain(|name, _| name != "url" && name != "protocolVersion");
+    // As cards name gRPC interfaces: a host and a port, without a scheme.
+    card["supportedInterfaces"] =
+        json!([{"url": agent.grpc, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]);
+    let origin = Origin::start();
+    origin.answer("/rose.json", OriginReply::json(card.to_string()));
+    let id = registered.publish(&origin.url("/rose.json")).await;
+    let said = json!({"agent": id, "text": "hello"});
+    let mut session = Session::start(&registered.api, None).await;
+    let refused = session.failure("talk_to_agent", said.clone()).await;
+    assert!(refused.contains("`mcp --plaintext`"), "{refused}");
+    session.end().await;
+    let mut session = Session::of(registered.anonymous(&["mcp", "--plaintext"]));
+    session.shake_hands().await;
+    let result = session.call("talk_to_agent", said).await;
+    let answer = &result["structuredContent"]["text"];
+    assert_eq!(*answer, sdk.answer_to("hello"), "{result:#}");
+    session.end().await;
 }

@@ -250,12 +250,13 @@ impl Agent {
                 route: route.clone(),
             };
             match call(connection).await {
-                Err(TalkError::Unreachable { url, mut reason }) => {
+                Err(TalkError::Unreachable { url, reason }) => {
                     unreachable = Some(&route.url);
-                    if is_bare && url.starts_with("https:") {
-                        reason.push_str("; --plaintext calls it without TLS");
-                    }
-                    first_failure.get_or_insert(TalkError::Unreachable { url, reason });
+                    let failure = match is_bare && url.starts_with("https:") {
+                        true => TalkError::UnreachableOverTls { url, reason },
+                        false => TalkError::Unreachable { url, reason },
+                    };
+                    first_failure.get_or_insert(failure);
                 }
                 Err(error) if error.not_taken_up() || (undated && error.says_invalid_request()) => {
                     first_failure.get_or_insert(error);

@@ -83,6 +83,16 @@ pub enum TalkError {
         /// The innermost cause.
         reason: String,
     },
+    /// No connection could be made to a gRPC address without a scheme, which was called with TLS.
+    #[error(
+        "no connection to {url}: {reason}; --plaintext calls it without TLS; is the agent running?"
+    )]
+    UnreachableOverTls {
+        /// The address.
+        url: String,
+        /// The innermost cause.
+        reason: String,
+    },
     /// The connection was lost during the request or the response.
     #[error("the connection to {url} was lost: {reason}; the agent may have received the message")]
     Broken {

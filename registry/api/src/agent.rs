@@ -281,6 +281,10 @@ pub struct Links {
     pub page: String,
     /// Base URL for an SDK's card resolver.
     pub resolver: String,
+    /// Its card at its publisher, for clients that compare the origin of a card with that of the agent; as of the last change
+    /// of this entry. Null where the card has no URL of its own, because it stands in a catalog.
+    #[serde(default)]
+    pub origin: Option<String>,
     /// Its similar agents in this API.
     #[serde(default)]
     pub similar: String,

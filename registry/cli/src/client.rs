@@ -288,9 +288,7 @@ impl Client {
         };
         match purpose {
             Purpose::Change => ClientError::OutcomeUnknown(what),
-            Purpose::Read | Purpose::SlowRead => ClientError::Failed(format!(
-                "{what}; see its /readyz, or wait longer with --registry-timeout"
-            )),
+            Purpose::Read | Purpose::SlowRead => ClientError::NotAnswered(what),
         }
     }
 
@@ -363,10 +361,10 @@ impl Client {
         let kind = header(CONTENT_TYPE).unwrap_or_default();
         let retry_after = header(RETRY_AFTER);
         if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
-            return Err(ClientError::Failed(format!(
-                "{} redirects to {location}; give that registry's URL with --registry",
-                self.base
-            )));
+            return Err(ClientError::Moved {
+                base: self.base.clone(),
+                location,
+            });
         }
         let headers = response.headers().clone();
         let raw = body(response, ANSWER_LIMIT, self.limit(purpose)).await;

@@ -50,6 +50,8 @@ pub struct FailureDetails {
     pub no: bool,
     /// What went wrong or why not, in one line.
     pub line: String,
+    /// The line without flags and commands, for a reader who has no shell; `None` where it names none.
+    pub without_commands: Option<String>,
     /// What people read above that line.
     pub above: Vec<String>,
     /// What `--json` prints: a problem document (RFC 9457), a registry's as it was received.
@@ -68,9 +70,19 @@ impl Failure {
         Self::Detailed(Box::new(FailureDetails {
             no: true,
             line,
+            without_commands: None,
             above,
             document,
         }))
+    }
+
+    /// What went wrong or why not, without flags and commands.
+    pub fn without_commands(self) -> Option<String> {
+        match self {
+            Self::Failed(line) | Self::No(line) => Some(line),
+            Self::Detailed(told) => Some(told.without_commands.unwrap_or(told.line)),
+            Self::Reported | Self::Interrupted | Self::OutputClosed => None,
+        }
     }
 
     /// The same failure with these words before its line.
@@ -81,6 +93,7 @@ impl Failure {
             Self::No(line) => Self::No(format!("{what}: {line}")),
             Self::Detailed(mut told) => {
                 told.line = format!("{what}: {}", told.line);
+                told.without_commands = told.without_commands.map(|line| format!("{what}: {line}"));
                 Self::Detailed(told)
             }
             other => other,
@@ -131,7 +144,7 @@ impl Failure {
 }
 
 /// A problem document of this program, which no registry has answered.
-fn document(line: &str, code: u8, members: &Value) -> Bytes {
+pub(super) fn document(line: &str, code: u8, members: &Value) -> Bytes {
     let title = match code {
         1 => "The answer is no",
         _ => "The command failed",
@@ -165,6 +178,7 @@ mod tests {
             Failure::Detailed(Box::new(FailureDetails {
                 no,
                 line: "the line".into(),
+                without_commands: None,
                 above: vec!["above".into()],
                 document: Bytes::from_static(b"{\"type\":\"/problems/not-found\"}"),
             }))

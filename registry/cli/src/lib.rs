@@ -146,7 +146,7 @@ enum Command {
     #[command(subcommand)]
     Task(task::TaskCommand),
     /// Serve the registry's tools to a client of the Model Context Protocol, on standard input and output
-    Mcp,
+    Mcp(mcp::McpArgs),
     /// Keep credentials for agents that are spoken to directly: sign in, list and remove
     #[command(subcommand)]
     Credentials(credentials::CredentialsCommand),
@@ -289,7 +289,7 @@ async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure
         Command::Search(arguments) => search::run(&arguments, &client, console).await,
         Command::Show(arguments) => show::run(&arguments, &client, console).await,
         Command::Send(arguments) => send::run(&arguments, &client, console).await,
-        Command::Mcp => mcp::run(client).await,
+        Command::Mcp(arguments) => mcp::run(&arguments, client).await,
         Command::Credentials(command) => credentials::run(&command, &client, console).await,
         Command::Task(command) => task::run(&command, &client, console).await,
         Command::Review(command) => review::run(&command, &client, console).await,

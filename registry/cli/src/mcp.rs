@@ -4,6 +4,7 @@
 //! The tools are the server's own: each call is passed on to `/mcp` of the registry, with the user's token. Standard output
 //! carries the protocol alone.
 
+mod batches;
 mod talk;
 
 use std::borrow::Cow;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 
 use a2a_registry_server::dialects;
 use a2a_registry_server::mcp::{
-    TTL_MS, revisions, server_config, tool_list, tools, unknown_tool, unread,
+    TTL_MS, result_for_client, revisions, server_config, tool_list, tools, unknown_tool, unread,
 };
+use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use rmcp::model::{
@@ -34,6 +36,7 @@ use super::failure::{CommandOutcome, Failure};
 use super::refusal::ClientError;
 use super::signals::{EndSignals, Hangup};
 use super::terminal;
+use batches::Batches;
 use talk::TalkCall;
 
 /// Most bytes of a message from the client.
@@ -42,6 +45,14 @@ const LINE_LIMIT: usize = 1024 * 1024;
 const TALKS: usize = 8;
 /// How much of a failure is told, in columns.
 const FAILURE_COLUMNS: usize = 500;
+
+/// What `mcp` takes.
+#[derive(Args, Clone)]
+pub struct McpArgs {
+    /// Let `talk_to_agent` call a gRPC interface that the card names as a bare HOST:PORT without TLS
+    #[arg(long)]
+    plaintext: bool,
+}
 
 /// The tools of the registry, and the one of this machine.
 #[derive(Clone)]
@@ -62,10 +73,11 @@ struct Answer {
 ///
 /// # Errors
 /// Where signals cannot be handled, or the client begins with something else than the protocol.
-pub async fn run(client: Client) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &McpArgs, client: Client) -> Result<CommandOutcome, Failure> {
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let (input, output) = stdio_pipes();
-    let transport = AsyncRwTransport::new(input, output).with_max_line_length(LINE_LIMIT);
+    let transport = AsyncRwTransport::new(Batches::new(input), output);
+    let transport = transport.with_max_line_length(LINE_LIMIT);
     let client = Arc::new(client);
     let (talks, mut asked) = mpsc::channel(TALKS);
     let server = StdioServer {
@@ -80,7 +92,7 @@ pub async fn run(client: Client) -> Result<CommandOutcome, Failure> {
             served = &mut serving => return served,
             () = signals.next(), if !ended.is_cancelled() => ended.cancel(),
             Some(call) = asked.recv(), if talking.len() < TALKS => {
-                talking.push(talk::answer(&client, call));
+                talking.push(talk::answer(&client, call, arguments.plaintext));
             }
             Some(()) = talking.next() => {}
         }
@@ -132,7 +144,8 @@ impl StdioServer {
             "method": "tools/call",
             "params": { "name": name, "arguments": arguments.unwrap_or_default() },
         });
-        let [.., revision] = dialects::MCP;
+        // The newest one that has no metadata in each request.
+        let [_, revision, ..] = dialects::MCP;
         let answer: Answer = match self.client.mcp(revision, &call).await {
             Ok(answer) => answer.value,
             Err(error) => return Ok(failed(&self.reason(&error))),
@@ -169,7 +182,7 @@ impl StdioServer {
                  its version has none",
                 self.client.base()
             ),
-            _ => error.to_string(),
+            _ => error.without_commands(),
         }
     }
 
@@ -203,9 +216,9 @@ impl ServerHandler for StdioServer {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(tool_list(Self::tools(), self.scope()))
+        Ok(tool_list(Self::tools(), self.scope(), &context))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -234,7 +247,7 @@ impl ServerHandler for StdioServer {
             () = context.ct.cancelled() => failed("the call was cancelled"),
         };
         result.result_type = Some(ResultType::COMPLETE);
-        Ok(result.into())
+        Ok(result_for_client(result, &context).into())
     }
 
     async fn on_custom_request(

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::failure::{Failure, FailureDetails};
+use super::failure::{Failure, FailureDetails, document};
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,17 @@ pub enum ClientError {
          longer with --registry-timeout"
     )]
     OutcomeUnknown(String),
+    /// The registry did not answer a request that changes nothing.
+    #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
+    NotAnswered(String),
+    /// The registry redirects.
+    #[error("{base} redirects to {location}; give that registry's URL with --registry")]
+    Moved {
+        /// The registry's URL.
+        base: String,
+        /// Where it redirects to.
+        location: String,
+    },
     /// Any other failure, as a sentence.
     #[error("{0}")]
     Failed(String),
@@ -97,24 +109,71 @@ impl ClientError {
     }
 }
 
-impl From<ClientError> for Failure {
-    /// Exit of the command: 404 is the answer no, every other error is a failure.
-    fn from(error: ClientError) -> Self {
-        let (line, no) = (error.to_string(), error.status() == Some(404));
-        match error {
-            ClientError::Refused { raw, .. } => Self::Detailed(Box::new(FailureDetails {
-                no,
-                line,
-                above: Vec::new(),
-                document: raw,
-            })),
-            _ => Self::Failed(line),
+impl ClientError {
+    /// The line without flags and commands, for a reader who has no shell.
+    pub fn without_commands(&self) -> String {
+        match self {
+            Self::Unreachable { base, reason } => {
+                format!("no registry answers at {base} ({reason})")
+            }
+            Self::Refused {
+                problem,
+                retry_after,
+                ..
+            } => match problem.status {
+                401 => format!(
+                    "{}; the user has to give this program a valid token",
+                    summarize(problem).trim_end_matches('.')
+                ),
+                _ => describe(problem, retry_after.as_deref()),
+            },
+            Self::NotARegistry { url, status, what } => {
+                format!("{url} answered HTTP {status} with {what}, which is no registry's answer")
+            }
+            Self::NotAnswered(what) | Self::OutcomeUnknown(what) | Self::Failed(what) => {
+                what.clone()
+            }
+            Self::Moved { base, location } => format!("{base} redirects to {location}"),
         }
     }
 }
 
-/// A problem document in one line.
+impl From<ClientError> for Failure {
+    /// Exit of the command: 404 is the answer no, every other error is a failure.
+    fn from(error: ClientError) -> Self {
+        let (line, no) = (error.to_string(), error.status() == Some(404));
+        let without_commands = error.without_commands();
+        let document = match error {
+            ClientError::Refused { raw, .. } => raw,
+            _ => document(&line, 2, &Value::Null),
+        };
+        Self::Detailed(Box::new(FailureDetails {
+            no,
+            line,
+            without_commands: Some(without_commands),
+            above: Vec::new(),
+            document,
+        }))
+    }
+}
+
+/// A problem document in one line, with what to do about it.
 fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
+    let mut line = summarize(problem);
+    match problem.status {
+        401 => line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN."),
+        429 => {
+            if let Some(seconds) = retry_after {
+                line.push_str(&format!(" Try again in {seconds} s."));
+            }
+        }
+        _ => {}
+    }
+    line
+}
+
+/// What a problem document says, in one line.
+fn summarize(problem: &Problem) -> String {
     let mut parts = Vec::new();
     // The detail of a 404 says what is not there; "Not found" adds nothing to it.
     let says_it_all = problem.status == 404 && !problem.detail.is_empty();
@@ -137,15 +196,6 @@ fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
         .collect();
     if !members.is_empty() {
         line = format!("{line} ({})", members.join("; "));
-    }
-    match problem.status {
-        401 => line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN."),
-        429 => {
-            if let Some(seconds) = retry_after {
-                line.push_str(&format!(" Try again in {seconds} s."));
-            }
-        }
-        _ => {}
     }
     line
 }

@@ -419,6 +419,7 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
         ),
         ("card", summary.links.card.clone()),
         ("resolver", summary.links.resolver.clone()),
+        ("origin", text(&summary.links.origin)),
     ]
 }
 

@@ -2,8 +2,14 @@
 
 use crate::config::Config;
 
-/// The revisions of the Model Context Protocol that are spoken, newest first.
-pub const MCP: [&str; 2] = ["2026-07-28", "2025-11-25"];
+/// The revisions of the Model Context Protocol that are spoken, newest first. All but the first begin with a handshake.
+pub const MCP: [&str; 5] = [
+    "2026-07-28",
+    "2025-11-25",
+    "2025-06-18",
+    "2025-03-26",
+    "2024-11-05",
+];
 
 /// The versions of A2A that are spoken, newest first.
 pub const A2A: [&str; 2] = ["1.0.1", "0.3"];

@@ -47,6 +47,8 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(search::agent_search)
         .service(cards::agent_card_well_known)
         .service(cards::agent_card_well_known_0_2)
+        .service(cards::agent_card_as_well_known)
+        .service(cards::agent_card_as_well_known_0_2)
         .service(search::agent_suggest)
         .service(search::agent_lookup)
         .service(agents::agent_suspend)

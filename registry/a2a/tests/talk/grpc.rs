@@ -64,7 +64,8 @@ async fn a_bare_host_and_port_means_tls_unless_the_user_says_otherwise() {
     let card = card(bare, "GRPC", Some("1.0"));
     let agent = Agent::new(&card, &quick()).unwrap();
     let error = agent.send(&text("hi")).await.unwrap_err();
-    assert!(matches!(error, TalkError::Unreachable { .. }), "{error:?}");
+    let over_tls = matches!(error, TalkError::UnreachableOverTls { .. });
+    assert!(over_tls, "{error:?}");
     let line = error.to_string();
     assert!(
         line.contains("https://") && line.contains("--plaintext"),

@@ -78,8 +78,9 @@ pub(crate) struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// As a program names an agent: as strictly as can be, and without credentials of its own.
-    pub fn unattended(agent: String) -> Self {
+    /// As a program names an agent: as strictly as can be, and without credentials of its own. `plaintext` is what its user
+    /// allowed.
+    pub fn unattended(agent: String, plaintext: bool) -> Self {
         Self {
             agent,
             credentials: CredentialArgs::default(),
@@ -89,7 +90,7 @@ impl AgentArgs {
             protocol_version: None,
             tenant: None,
             url: None,
-            plaintext: false,
+            plaintext,
             extension: Vec::new(),
             direct: false,
             strict: true,
@@ -208,19 +209,20 @@ pub(crate) async fn open(
 ) -> Result<a2a_client::Agent, Failure> {
     // Files that cannot be read are told of before anything is asked for or sent.
     let given = arguments.credentials.read()?;
-    open_with(arguments, given, client, console).await
+    let (card, options) = prepare(arguments, given, client, console).await?;
+    a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
 }
 
-/// As [`open`], with these credentials beside those that are kept.
+/// The card of the agent of these arguments and the options of a call, with these credentials beside those that are kept.
 ///
 /// # Errors
-/// As for [`open`].
-pub(crate) async fn open_with(
+/// Where the agent is unknown, its card cannot be read, or the kept credentials cannot be used.
+pub(crate) async fn prepare(
     arguments: &AgentArgs,
     given: GivenCredentials,
     client: &Client,
     console: &Console,
-) -> Result<a2a_client::Agent, Failure> {
+) -> Result<(AgentCard, SendOptions), Failure> {
     let CalledAgent {
         card,
         choice,
@@ -236,7 +238,7 @@ pub(crate) async fn open_with(
     };
     credentials::equip(&mut options, given, &card, !is_assumed)?;
     credentials::warn_of_plain_http(&options, &card);
-    a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
+    Ok((card, options))
 }
 
 /// An agent's card, and how it is called.
@@ -349,6 +351,11 @@ async fn load_card(
     let word = &arguments.agent;
     let id = match client.agent_to_act_on(word).await {
         Ok(hit) => hit.summary.id,
+        Err(Failure::No(_)) if arguments.unattended => {
+            return Err(Failure::No(format!(
+                "the registry has no agent {word} that you may see; find agents with search_agents"
+            )));
+        }
         Err(Failure::No(line)) if word.contains("://") => {
             return Err(Failure::No(format!(
                 "{line}; --direct fetches the card from there without a registry"
@@ -363,7 +370,7 @@ async fn load_card(
             terminal::note(&line);
         }
     }
-    let mut concerns = concerns::of(&agent, client, now).await;
+    let mut concerns = concerns::of(&agent, client, now, !arguments.unattended).await;
     let assumed = agent
         .assumed_url
         .filter(|_| given(&arguments.url).is_none());

@@ -7,42 +7,51 @@ use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::client::Client;
 use crate::invocation::program;
+use crate::refusal::ClientError;
 use crate::terminal;
 
 /// What whoever sends to an agent should know before: all that the registry holds against it, as phrases about it. What cannot be
-/// found out counts too.
-pub(super) async fn of(agent: &Agent, client: &Client, now: Timestamp) -> Vec<String> {
+/// found out counts too. Commands are named to a reader who has a shell.
+pub(super) async fn of(
+    agent: &Agent,
+    client: &Client,
+    now: Timestamp,
+    has_shell: bool,
+) -> Vec<String> {
     let mut concerns = shown(agent, now);
-    let (versions, decision) =
-        futures::future::join(has_changed(agent, client), is_forbidden(agent, client)).await;
+    let (versions, decision) = futures::future::join(
+        has_changed(agent, client, has_shell),
+        is_forbidden(agent, client, has_shell),
+    )
+    .await;
     concerns.extend(versions);
     concerns.extend(decision);
     concerns
 }
 
 /// Whether the agent has shown another card since the one that is served was approved.
-async fn has_changed(agent: &Agent, client: &Client) -> Option<String> {
+async fn has_changed(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let id = agent.hit.summary.id;
     let served = &agent.hit.summary.card_digest;
     match client.versions(id, None).await {
         // The newest one comes first. Callers who may not see others see the served one alone.
         Ok(list) => {
             let newest = list.value.versions.first()?;
-            (newest.digest != *served).then(|| {
-                format!(
-                    "has changed its card since it was approved; see {} show {id} --diff",
-                    program()
-                )
+            let what = "has changed its card since it was approved";
+            (newest.digest != *served).then(|| match has_shell {
+                true => format!("{what}; see {} show {id} --diff", program()),
+                false => what.to_owned(),
             })
         }
         Err(error) => Some(format!(
-            "may have changed its card since it was approved: {error}"
+            "may have changed its card since it was approved: {}",
+            reason(&error, has_shell)
         )),
     }
 }
 
 /// Whether policies forbid the caller to call an agent that anybody may call otherwise.
-async fn is_forbidden(agent: &Agent, client: &Client) -> Option<String> {
+async fn is_forbidden(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let summary = &agent.hit.summary;
     // About all others no policy is asked: nobody may call them.
     let is_listed = matches!(
@@ -63,7 +72,17 @@ async fn is_forbidden(agent: &Agent, client: &Client) -> Option<String> {
             let reason = terminal::short(reason.trim_end_matches('.'), 200);
             Some(format!("may not be called by you: {reason}"))
         }
-        Err(error) => Some(format!("could not be held against the policies: {error}")),
+        Err(error) => Some(format!(
+            "could not be held against the policies: {}",
+            reason(&error, has_shell)
+        )),
+    }
+}
+
+fn reason(error: &ClientError, has_shell: bool) -> String {
+    match has_shell {
+        true => error.to_string(),
+        false => error.without_commands(),
     }
 }
 

@@ -105,6 +105,7 @@ struct LinksView {
     card: String,
     versions: String,
     resolver: String,
+    origin: Option<String>,
 }
 
 /// The data of the page.
@@ -238,6 +239,11 @@ impl AgentPage {
                 card: format!("{api}/card"),
                 versions: format!("{api}/versions"),
                 resolver: text::line(&summary.links.resolver, text::ADDRESS),
+                origin: summary
+                    .links
+                    .origin
+                    .as_deref()
+                    .map(|url| text::line(url, text::ADDRESS)),
                 this: api,
             },
             digest: text::line(&summary.card_digest, LINE),

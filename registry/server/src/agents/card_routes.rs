@@ -9,11 +9,12 @@ use utoipa::IntoParams;
 
 use crate::agents::cards;
 use crate::agents::cards::agent_card_as;
+use crate::caller::Caller;
 use crate::http::answer;
 use crate::http::auth::CardReader;
 use crate::http::conditional::conditional;
 use crate::http::envelope::leave_untouched;
-use crate::http::path::AgentRef;
+use crate::http::path::{AgentRef, CardFormRef};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::state::State;
@@ -42,6 +43,15 @@ pub struct CardQuery {
     #[param(value_type = Option<CardForm>, inline)]
     #[serde(rename = "as")]
     convert: Option<String>,
+}
+
+/// Which version of an agent's card.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct VersionQuery {
+    /// Digest of a stored version; by default the approved card.
+    version: Option<String>,
 }
 
 /// Get the approved card, byte for byte
@@ -76,39 +86,24 @@ pub async fn agent_card(
     query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let version = query.0.version.as_deref();
-    let card = match query.0.convert.as_deref().map(str::parse) {
-        None => cards::agent_card(&state.context, &caller.0, &agent.0, version).await?,
-        Some(Ok(target)) => {
-            agent_card_as(&state.context, &caller.0, &agent.0, version, target).await?
-        }
-        Some(Err(UnknownTarget(_))) => {
-            return Err(Problem::invalid(
-                "/as",
-                "A card is converted to 1.0 or to 0.3; leave `as` out for what the publisher wrote.",
-            ));
-        }
-    };
-    Ok(match version {
-        None => deliver(&request, &card, answer::JSON, CURRENT),
-        Some(_) => {
-            let mut answer = deliver(&request, &card, CARD_JSON, VERSION);
-            answer
-                .headers_mut()
-                .insert(header::VARY, HeaderValue::from_static("authorization"));
-            answer
-        }
-    })
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
 /// Get the approved card at the path that SDK resolvers use
+///
+/// As `/v1/agents/{agent}/card`, of which it takes the parameters.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "The card", body = Object,
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
@@ -118,20 +113,27 @@ pub async fn agent_card_well_known(
     request: HttpRequest,
     caller: CardReader,
     agent: AgentRef,
+    query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let card = cards::agent_card(&state.context, &caller.0, &agent.0, None).await?;
-    Ok(deliver(&request, &card, answer::JSON, CURRENT))
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
 /// Get the approved card at the path that SDK resolvers of protocol version 0.2 use
+///
+/// As `/v1/agents/{agent}/card`, of which it takes the parameters.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
+    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
     security((), ("token" = [])),
     responses(
-        (status = 200, description = "The card", body = Object,
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"))),
         (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
@@ -141,10 +143,116 @@ pub async fn agent_card_well_known_0_2(
     request: HttpRequest,
     caller: CardReader,
     agent: AgentRef,
+    query: Query<CardQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let card = cards::agent_card(&state.context, &caller.0, &agent.0, None).await?;
-    Ok(deliver(&request, &card, answer::JSON, CURRENT))
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
+}
+
+/// Get the approved card, converted, at the path that SDK resolvers use
+///
+/// As `/v1/agents/{agent}/card` with `as`: `/agents/{agent}/as/1.0/` is the base URL for a resolver that reads cards
+/// of 1.0 alone.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent"),
+           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
+           VersionQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "Conversion rules that were applied, separated by commas, the gravest first"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+    )
+)]
+#[get("/agents/{agent}/as/{form}/.well-known/agent-card.json")]
+pub async fn agent_card_as_well_known(
+    request: HttpRequest,
+    caller: CardReader,
+    agent: AgentRef,
+    form: CardFormRef,
+    query: Query<VersionQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let query = CardQuery {
+        version: query.0.version,
+        convert: Some(form.0),
+    };
+    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
+}
+
+/// Get the approved card, converted, at the path that SDK resolvers of protocol version 0.2 use
+///
+/// As `/v1/agents/{agent}/card` with `as`.
+#[utoipa::path(
+    tag = "agents",
+    params(("agent" = String, Path, description = "Id or URN of the agent"),
+           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
+           VersionQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "Conversion rules that were applied, separated by commas, the gravest first"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+    )
+)]
+#[get("/agents/{agent}/as/{form}/.well-known/agent.json")]
+pub async fn agent_card_as_well_known_0_2(
+    request: HttpRequest,
+    caller: CardReader,
+    agent: AgentRef,
+    form: CardFormRef,
+    query: Query<VersionQuery>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let query = CardQuery {
+        version: query.0.version,
+        convert: Some(form.0),
+    };
+    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
+}
+
+/// The card that a query asks for: the bytes as published, or a conversion of them.
+async fn respond_with_card(
+    request: &HttpRequest,
+    caller: &Caller,
+    agent: &str,
+    query: &CardQuery,
+    state: &State,
+) -> Result<HttpResponse, Problem> {
+    let version = query.version.as_deref();
+    let card = match query.convert.as_deref().map(str::parse) {
+        None => cards::agent_card(&state.context, caller, agent, version).await?,
+        Some(Ok(target)) => agent_card_as(&state.context, caller, agent, version, target).await?,
+        Some(Err(UnknownTarget(_))) => {
+            return Err(Problem::invalid(
+                "/as",
+                "A card is converted to 1.0 or to 0.3; leave `as` out for what the publisher wrote.",
+            ));
+        }
+    };
+    Ok(match version {
+        None => deliver(request, &card, answer::JSON, CURRENT),
+        Some(_) => {
+            let mut answer = deliver(request, &card, CARD_JSON, VERSION);
+            answer
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("authorization"));
+            answer
+        }
+    })
 }
 
 /// The card, or 304 if the caller has it.

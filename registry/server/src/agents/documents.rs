@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use a2a_card::{AgentCard, Skill, auth_labels, tags};
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
-use a2a_registry_domain::source::SourceKind;
+use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::agents;
-use a2a_registry_store::entity::agent;
+use a2a_registry_store::entity::{agent, source};
 use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
@@ -21,11 +21,12 @@ use crate::catalog_entry::{ListedAgent, attributes};
 use crate::collection_filters::filtered_part;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::sources;
 
 /// The summary of an agent, as lists show it.
 pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
     let AgentRecord { agent, card, .. } = record;
-    let links = links(context, agent.id);
+    let links = links(context, record);
     Summary {
         id: agent.id,
         urn: agent.urn.clone(),
@@ -74,15 +75,34 @@ pub(crate) fn summary(context: &Context, record: &AgentRecord) -> Summary {
     }
 }
 
-fn links(context: &Context, id: Uuid) -> Links {
-    let base = context.config.public_url();
+fn links(context: &Context, record: &AgentRecord) -> Links {
+    let (base, id) = (context.config.public_url(), record.agent.id);
     Links {
         this: format!("{base}/v1/agents/{id}"),
         card: format!("{base}/v1/agents/{id}/card"),
         page: format!("{base}/agents/{id}/"),
         resolver: format!("{base}/agents/{id}/"),
+        origin: card_url(&record.sources),
         similar: format!("{base}/v1/agents/{id}/similar"),
     }
+}
+
+/// The URL at which the publisher serves a card: of several the one that answers best, and of those a well-known one. `None`
+/// where the card is only inside catalogs.
+fn card_url(sources: &[source::Model]) -> Option<String> {
+    let is_inline =
+        |source: &source::Model| Url::parse(&source.url).is_ok_and(|url| url.fragment().is_some());
+    let own = sources.iter().filter(|source| !is_inline(source));
+    let best = own.min_by_key(|source| {
+        let is_failing = source.liveness.known() != Some(SourceState::Fresh);
+        (is_failing, source.kind.known(), source.id)
+    })?;
+    if best.kind != SourceKind::WellKnown {
+        return Some(sources::card_url(best).to_owned());
+    }
+    let origin = best.url.trim_end_matches('/');
+    let usual = || format!("{origin}/.well-known/agent-card.json");
+    Some(best.validator_url.clone().unwrap_or_else(usual))
 }
 
 /// The search document of an agent.
@@ -255,3 +275,63 @@ pub(crate) async fn documents_of(
 
 /// Agents per read during a rebuild of the index.
 pub(crate) const WALK: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use a2a_registry_domain::timestamp::Timestamp;
+
+    use super::*;
+    use crate::sources::new_source;
+
+    fn source(id: i64, kind: SourceKind, url: &str, state: SourceState) -> source::Model {
+        source::Model {
+            id,
+            liveness: state.into(),
+            ..new_source(1, kind, url.into(), Timestamp(0))
+        }
+    }
+
+    #[test]
+    fn the_cards_own_url_is_that_of_the_source_that_answers_best() {
+        use SourceKind::{Entry, Url, WellKnown};
+        use SourceState::{Fresh, Stale};
+        let origin = "https://a.example/";
+        let (usual, other) = (
+            "https://a.example/.well-known/agent-card.json",
+            "https://a.example/card.json",
+        );
+        let at_old_path = source::Model {
+            validator_url: Some("https://a.example/.well-known/agent.json".into()),
+            ..source(1, WellKnown, origin, Fresh)
+        };
+        for (sources, expected) in [
+            (vec![], None),
+            (vec![source(1, WellKnown, origin, Fresh)], Some(usual)),
+            (
+                vec![at_old_path],
+                Some("https://a.example/.well-known/agent.json"),
+            ),
+            (
+                vec![
+                    source(1, Url, other, Fresh),
+                    source(2, WellKnown, origin, Fresh),
+                ],
+                Some(usual),
+            ),
+            (
+                vec![
+                    source(1, Entry, other, Fresh),
+                    source(2, WellKnown, origin, Stale),
+                ],
+                Some(other),
+            ),
+            // The card stands in the catalog, where no client finds it by its URL.
+            (
+                vec![source(1, Entry, "https://a.example/ard.json#a", Fresh)],
+                None,
+            ),
+        ] {
+            assert_eq!(card_url(&sources).as_deref(), expected, "{sources:?}");
+        }
+    }
+}

@@ -31,6 +31,7 @@ pub(crate) fn bound_summary(mut summary: Summary) -> Summary {
         bounds.optional(&mut provider.organization, LINE_BYTES);
         bounds.address(&mut provider.url);
     }
+    bounds.address(&mut summary.links.origin);
     bounds.list(&mut summary.interfaces, MAX_VALUES, LIST_BYTES, |one| {
         let texts = [&one.protocol_version, &one.tenant].into_iter().flatten();
         let texts = texts.map(String::len).sum::<usize>();

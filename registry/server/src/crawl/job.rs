@@ -171,11 +171,16 @@ fn task(row: source::Model, others: bool, now: Timestamp) -> Option<SourceTask> 
     let wait = row.last_success_at.map_or(0, |at| now.0.saturating_sub(at));
     let wait = time::Duration::microseconds(wait);
     let full = row.full_wanted || needs_full_fetch(last_full, now.into(), wait);
-    let validators = row.validator_url.filter(|_| !full).map(|url| Validators {
-        url,
-        etag: row.etag,
-        last_modified: row.last_modified,
-    });
+    // A URL without validators only tells where the card is.
+    let conditional = !full && (row.etag.is_some() || row.last_modified.is_some());
+    let validators = row
+        .validator_url
+        .filter(|_| conditional)
+        .map(|url| Validators {
+            url,
+            etag: row.etag,
+            last_modified: row.last_modified,
+        });
     Some(SourceTask {
         source_key: row.id,
         slot,

@@ -76,6 +76,10 @@ pub struct ProviderRef(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryRef(pub String);
 
+/// `{form}`: a protocol version that cards are converted to, unescaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardFormRef(pub String);
+
 /// `{slug}` and other plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(pub String);
@@ -102,6 +106,7 @@ from_path! {
     CollectionRef("collection", |text| Ok(Self(text)));
     FeedSecret("secret", |text| Ok(Self(text)));
     EntryRef("identifier", |text| Ok(Self(text)));
+    CardFormRef("form", |text| Ok(Self(text)));
     Kid("kid", |text| Ok(Self(text)));
     ProviderRef("provider", |text| Ok(Self(text)));
     Slug("slug", |text| Ok(Self(text)));

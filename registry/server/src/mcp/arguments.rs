@@ -1,5 +1,6 @@
 //! The arguments of the tools. The schemas that clients see are made from these types, so that both say the same.
 
+use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
@@ -175,12 +176,23 @@ impl ListFacets {
     }
 }
 
-/// Reads the arguments of a call.
+/// Reads the arguments of a call, as models write them.
 ///
 /// # Errors
 /// `Invalid`, naming the argument.
-pub(super) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Result<T, AppError> {
-    let arguments = Value::Object(arguments.unwrap_or_default());
+pub(super) fn read<T: DeserializeOwned + JsonSchema + 'static>(
+    arguments: Option<JsonObject>,
+) -> Result<T, AppError> {
+    let schema = schema_for_type::<T>();
+    let mut arguments = arguments.unwrap_or_default();
+    arguments.retain(|_, value| !value.is_null());
+    let properties = schema.get("properties");
+    for (name, value) in &mut arguments {
+        if let Some(schema) = properties.and_then(|all| all.get(name)) {
+            *value = fit_to_schema(value.take(), schema);
+        }
+    }
+    let arguments = Value::Object(arguments);
     if holds_nul(&arguments) {
         return Err(AppError::invalid("", "the arguments hold U+0000"));
     }
@@ -195,6 +207,36 @@ pub(super) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Result
         }
         AppError::invalid(&path, error.inner().to_string())
     })
+}
+
+/// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and
+/// numbers as texts or the other way round. What fits in no way is left for the reader to refuse.
+fn fit_to_schema(value: Value, schema: &Value) -> Value {
+    match (schema["type"].as_str(), value) {
+        (Some("array"), Value::Array(items)) => {
+            let items = items.into_iter();
+            items
+                .map(|item| fit_to_schema(item, &schema["items"]))
+                .collect()
+        }
+        (Some("array"), Value::String(text)) => {
+            let list = serde_json::from_str(&text).unwrap_or_else(|_| vec![Value::String(text)]);
+            fit_to_schema(Value::Array(list), schema)
+        }
+        (Some("array"), value @ (Value::Number(_) | Value::Bool(_))) => {
+            fit_to_schema(Value::Array(vec![value]), schema)
+        }
+        (Some("integer"), value @ (Value::String(_) | Value::Number(_))) => {
+            let text = match &value {
+                Value::String(text) => text.trim().to_owned(),
+                number => number.to_string(),
+            };
+            let number = text.strip_suffix(".0").unwrap_or(&text).parse::<i64>();
+            number.map_or(value, Value::from)
+        }
+        (Some("string"), value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
+        (_, value) => value,
+    }
 }
 
 /// Whether a text holds U+0000, which not every database can compare with.

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use actix_web::body::MessageBody as _;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, post, web};
@@ -17,6 +18,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use url::Url;
 
 use crate::caller::Caller;
@@ -117,8 +119,59 @@ pub(crate) async fn mcp(
         let detail = format!("The body is not JSON: {error}.");
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
     }
+    if has_batches(&request)
+        && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
+    {
+        return batch(
+            &request,
+            &caller.0,
+            &service,
+            messages,
+            &config.public_url(),
+        )
+        .await;
+    }
     let message = message(&request, caller.0, body)?;
     answered(service.0.handle(message).await, &config.public_url()).await
+}
+
+/// Whether the client's revision has batches, which is 2025-03-26 alone: a request that names no revision is of that one.
+fn has_batches(request: &HttpRequest) -> bool {
+    let revision = request.headers().get("mcp-protocol-version");
+    revision.is_none_or(|revision| revision.as_bytes() == b"2025-03-26")
+}
+
+/// Takes several messages, one after another, and answers those that are requests.
+async fn batch(
+    request: &HttpRequest,
+    caller: &Caller,
+    service: &McpService,
+    messages: Vec<&RawValue>,
+    public_url: &str,
+) -> Result<HttpResponse, Problem> {
+    if messages.is_empty() || messages.len() > MAX_BATCH {
+        let detail = format!("A batch has 1 to {MAX_BATCH} messages.");
+        return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail);
+    }
+    let mut answers = Vec::new();
+    for one in messages {
+        let one = message(request, caller.clone(), one.get().to_owned().into())?;
+        let answer = answered(service.0.handle(one).await, public_url).await?;
+        // A notification has no answer. All others are whole in memory.
+        if let Ok(body) = answer.into_body().try_into_bytes()
+            && !body.is_empty()
+        {
+            answers.push(body);
+        }
+    }
+    if answers.is_empty() {
+        return Ok(HttpResponse::Accepted().finish());
+    }
+    let answers = answers.join(&b","[..]);
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CACHE_CONTROL, NOT_STORED))
+        .content_type("application/json")
+        .body([b"[", answers.as_slice(), b"]"].concat()))
 }
 
 /// A failure outside of any message, as everywhere in this server.
@@ -220,6 +273,8 @@ async fn answered(
     }
 }
 
+/// Most messages of a batch: each may have an answer as long as a card.
+const MAX_BATCH: usize = 20;
 /// How the library begins its answer to JSON that is no message.
 const NO_MESSAGE: &str = "fail to deserialize";
 const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");

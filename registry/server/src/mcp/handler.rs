@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, Implementation, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -88,8 +88,33 @@ fn misfit<T: DeserializeOwned>(request: &CustomRequest) -> Option<String> {
     Some(text::line(&error.to_string(), NAME))
 }
 
-/// The list of these tools.
-pub fn tool_list(tools: Vec<Tool>, scope: CacheScope) -> ListToolsResult {
+/// Whether the client's revision has structured results, and schemas of them: those before 2025-06-18 do not. A request over
+/// HTTP that names no revision is of 2025-03-26, as the protocol says.
+fn has_structured_results(context: &RequestContext<RoleServer>) -> bool {
+    let revision = context.protocol_version();
+    revision.is_none_or(|revision| revision >= ProtocolVersion::V_2025_06_18)
+}
+
+/// A result as the client's revision has it. Its text says what a reader needs to go on.
+pub fn result_for_client(
+    mut result: CallToolResult,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    if !has_structured_results(context) {
+        result.structured_content = None;
+    }
+    result
+}
+
+/// The list of these tools, as the client's revision has it.
+pub fn tool_list(
+    mut tools: Vec<Tool>,
+    scope: CacheScope,
+    context: &RequestContext<RoleServer>,
+) -> ListToolsResult {
+    if !has_structured_results(context) {
+        tools.iter_mut().for_each(|tool| tool.output_schema = None);
+    }
     ListToolsResult {
         ttl_ms: Some(TTL_MS),
         cache_scope: Some(scope),
@@ -134,7 +159,7 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(tool_list(tools().to_vec(), scope(&context)))
+        Ok(tool_list(tools().to_vec(), scope(&context), &context))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -150,7 +175,7 @@ impl ServerHandler for McpServer {
         let called = call(&self.context, &caller, &request.name, request.arguments).await;
         let called = called.ok_or_else(|| unknown_tool(&request.name))?;
         let result = called.unwrap_or_else(|error| failed(&request.name, &error));
-        Ok(result.into())
+        Ok(result_for_client(result, &context).into())
     }
 
     async fn on_custom_request(

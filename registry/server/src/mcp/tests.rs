@@ -69,7 +69,10 @@ fn a_wrong_argument_is_named() {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
     for (value, words) in [
-        (json!({"tag": ["a", 7]}), "`tag/1`"),
+        (json!({"tag": ["a", {}]}), "`tag/1`"),
+        (json!({"tag": {"a": 1}}), "`tag`"),
+        (json!({"page_size": "many"}), "`page_size`"),
+        (json!({"page_size": [5]}), "`page_size`"),
         (json!({"page_size": -1}), "`page_size`"),
         (json!({"colour": "red"}), "unknown field `colour`"),
         (json!({"text": "a\u{0}"}), "U+0000"),
@@ -85,6 +88,29 @@ fn a_wrong_argument_is_named() {
     assert!(sentence(&error).contains("missing field `agent`"));
     let internal = AppError::internal("the secret reason");
     assert!(!sentence(&internal).contains("secret"));
+}
+
+/// What a model means is plain although it is written in another type.
+#[test]
+fn arguments_are_read_as_models_write_them() {
+    let query = |value: serde_json::Value| {
+        let arguments = read::<SearchAgents>(value.as_object().cloned()).unwrap();
+        arguments.into_query().unwrap()
+    };
+    let exact = query(json!({
+        "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5,
+    }));
+    for other in [
+        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5"}),
+        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0}),
+        json!({
+            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ",
+            "text": null, "skill": null,
+        }),
+    ] {
+        assert_eq!(query(other.clone()), exact, "{other}");
+    }
+    assert_eq!(query(json!({"tag": "[x"})).tag, ["[x"]);
 }
 
 #[test]

@@ -34,10 +34,10 @@ pub(super) fn page(page: &AgentPage) -> String {
     for hint in &page.hints {
         line(&mut text, &format!("Hint: {}", quoted(hint, TEASER)));
     }
-    if page.next_page_token.is_some() {
+    if let Some(token) = &page.next_page_token {
         line(
             &mut text,
-            "There are more: repeat the search with next_page_token as page_token.",
+            &format!("There are more: repeat the search with the page_token {token}"),
         );
     }
     text

@@ -85,6 +85,8 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("own_keys", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
+    ("agent_card_as_well_known", ANYONE),
+    ("agent_card_as_well_known_0_2", ANYONE),
     ("agent_deprecate", PUBLISHERS),
     ("agent_undeprecate", PUBLISHERS),
     ("agent_diff", ANYONE),
@@ -244,6 +246,7 @@ fn path(id: &str, pattern: &str) -> String {
         .replace("{waiver}", none)
         .replace("{policy}", "everybody")
         .replace("{kid}", "k")
+        .replace("{form}", "1.0")
         .replace("{account}", "nobody")
         .replace("{group}", "nothing")
         .replace("{collection}", "nothing")

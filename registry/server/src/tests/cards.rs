@@ -185,6 +185,46 @@ async fn cards_are_handed_out_untouched() {
     samples.stop().await;
 }
 
+/// An SDK's resolver appends the well-known path to a base URL: a conversion has one, and a query that reaches the path all the
+/// same means there what it means elsewhere.
+#[actix_web::test]
+async fn conversions_are_served_where_resolvers_look() {
+    let registry = Registry::with(|config| config.governance.approve_all = true).await;
+    let (id, jobs, samples) = with_agents(&registry).await;
+    jobs.stop().await;
+    let published = registry.get(&format!("/v1/agents/{id}/card")).await;
+    for form in ["1.0", "0.3"] {
+        let converted = registry
+            .get(&format!("/v1/agents/{id}/card?as={form}"))
+            .await;
+        assert_eq!(converted.status, 200);
+        assert_ne!(converted.body, published.body, "{form}");
+        let losses = converted.header("a2a-registry-conversion");
+        for file in ["agent-card.json", "agent.json"] {
+            for path in [
+                format!("/agents/{id}/as/{form}/.well-known/{file}"),
+                format!("/agents/{id}/.well-known/{file}?as={form}"),
+            ] {
+                let served = registry.get(&path).await;
+                assert_eq!(served.body, converted.body, "{path}");
+                assert_eq!(served.header("a2a-registry-conversion"), losses, "{path}");
+                assert_eq!(served.header("etag"), converted.header("etag"), "{path}");
+            }
+        }
+    }
+    for path in [
+        "as/9.9/.well-known/agent-card.json",
+        "as/1.0/.well-known/agent-card.json?as=0.3",
+        ".well-known/agent-card.json?as=9.9",
+        ".well-known/agent.json?as=9.9",
+        ".well-known/agent.json?form=1.0",
+    ] {
+        let refused = registry.get(&format!("/agents/{id}/{path}")).await;
+        refused.problem(400, "invalid-request");
+    }
+    samples.stop().await;
+}
+
 #[actix_web::test]
 async fn an_agent_has_a_tag_for_what_each_caller_sees() {
     let registry = Registry::with(|config| config.governance.approve_all = true).await;

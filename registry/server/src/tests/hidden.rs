@@ -33,7 +33,7 @@ const REASON: &str = r#"{"reason": "a test"}"#;
 type Operation = (&'static str, &'static str, &'static str);
 
 /// Requests about an agent.
-const OF_AGENT: [Operation; 18] = [
+const OF_AGENT: [Operation; 20] = [
     ("GET", "/v1/agents/{}", ""),
     ("GET", "/v1/agents/{}/card", ""),
     ("GET", "/v1/agents/{}/card?as=0.3", ""),
@@ -45,6 +45,8 @@ const OF_AGENT: [Operation; 18] = [
     ("GET", "/v1/agents/{}/similar", ""),
     ("GET", "/agents/{}/.well-known/agent-card.json", ""),
     ("GET", "/agents/{}/.well-known/agent.json", ""),
+    ("GET", "/agents/{}/as/1.0/.well-known/agent-card.json", ""),
+    ("GET", "/agents/{}/as/0.3/.well-known/agent.json", ""),
     ("GET", "/agents/{}/", ""),
     ("GET", "/agents/{}/diff?from=sha256:00&to=sha256:01", ""),
     (

@@ -220,7 +220,7 @@ pub mod source {
         pub agent_id: Option<Uuid>,
         /// The account that approves the first card.
         pub approve_as: Option<Uuid>,
-        /// Which URL gave the validators.
+        /// Which URL gave the last card, and its validators if it has any.
         pub validator_url: Option<String>,
         /// `ETag` as received.
         pub etag: Option<String>,

@@ -175,6 +175,7 @@ pub fn summary(card: &AgentCard, number: u128) -> Summary {
             card: format!("{REGISTRY}/v1/agents/{id}/card"),
             page: format!("{REGISTRY}/agents/{id}/"),
             resolver: format!("{REGISTRY}/agents/{id}/"),
+            origin: Some("https://agents.example/.well-known/agent-card.json".to_owned()),
             similar: format!("{REGISTRY}/v1/agents/{id}/similar"),
         },
     }

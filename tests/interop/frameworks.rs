@@ -1,0 +1,93 @@
+//! Frameworks whose agents call others, each as docs/from-frameworks.md says.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use url::Url;
+
+use crate::support::prepared;
+use crate::support::program::Program;
+use crate::support::sdk::Sdk;
+use crate::support::setup::Setup;
+
+fn script(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("interop")
+        .join(name)
+}
+
+/// What an agent of a framework is told by the agent at that address.
+async fn ask_framework(framework: &str, address: &str) -> Value {
+    let mut command = match framework {
+        "vercel" => {
+            let mut node = Command::new("node");
+            node.arg(script("vercel_client.cjs"));
+            node.arg(prepared("A2A_REGISTRY_TEST_NODE"));
+            node
+        }
+        framework => {
+            let mut python = Command::new(prepared(match framework {
+                "strands" => "A2A_REGISTRY_TEST_STRANDS",
+                _ => "A2A_REGISTRY_TEST_FRAMEWORKS",
+            }));
+            python.args(["-B", "-u", "-W", "ignore"]);
+            python.arg(script("frameworks.py")).arg(framework);
+            python
+        }
+    };
+    command.args([address, "hello"]);
+    let finished = Program::run(command).await;
+    assert!(finished.status.success(), "{framework}: {finished:#?}");
+    serde_json::from_str(finished.stdout.last().unwrap()).unwrap()
+}
+
+/// Google's ADK refuses a card from another origin than that of the agent, so it is given the card's own URL, or the card.
+#[tokio::test]
+async fn a_framework_that_compares_origins_takes_the_cards_own_url_or_the_card() {
+    let served = Setup::new().approve_all().start().await;
+    for sdk in [Sdk::Py03, Sdk::Py1] {
+        let agent = sdk.agent().await;
+        let id = served.publish(&agent.card_url(sdk)).await;
+        let shown = served.get(&format!("/v1/agents/{id}")).await.expect(200);
+        let links = |name: &str| shown["links"][name].as_str().unwrap().to_owned();
+        let at_registry = format!("{}.well-known/agent-card.json", links("resolver"));
+        let refused = ask_framework("adk", &at_registry).await;
+        let reason = refused["error"].as_str().unwrap();
+        assert!(reason.contains("same origin"), "{reason}");
+        let answer = json!({"answer": sdk.answer_to("hello")});
+        assert_eq!(
+            ask_framework("adk", &links("origin")).await,
+            answer,
+            "{sdk:?}"
+        );
+        assert_eq!(
+            ask_framework("adk-object", &links("resolver")).await,
+            answer,
+            "{sdk:?}"
+        );
+    }
+}
+
+/// The others take the base URL of a resolver, or the card's URL below it.
+#[tokio::test]
+async fn frameworks_take_cards_from_the_registry() {
+    let served = Setup::new().approve_all().start().await;
+    for (sdk, frameworks) in [
+        (Sdk::Py03, &["agent-framework", "strands", "vercel"][..]),
+        (Sdk::Py1, &["agent-framework"]),
+    ] {
+        let agent = sdk.agent().await;
+        let id = served.publish(&agent.card_url(sdk)).await;
+        let resolver = Url::parse(&format!("{}/agents/{id}/", served.url)).unwrap();
+        for framework in frameworks {
+            let address = match *framework {
+                "vercel" => resolver.join(".well-known/agent-card.json").unwrap(),
+                _ => resolver.clone(),
+            };
+            let answer = ask_framework(framework, address.as_str()).await;
+            let expected = json!({"answer": sdk.answer_to("hello")});
+            assert_eq!(answer, expected, "{framework} with {sdk:?}");
+        }
+    }
+}
