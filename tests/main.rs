@@ -47,6 +47,7 @@ mod large_cards;
 mod leases;
 mod leavers;
 mod long;
+mod lookups;
 mod mcp;
 mod meaning;
 mod migrations;

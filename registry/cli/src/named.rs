@@ -74,7 +74,7 @@ impl Client {
             AgentName::Id(id) => Ok(only(self.shown(&id.to_string()).await?)),
             AgentName::Urn(urn) => Ok(only(self.shown(urn).await?)),
             AgentName::Digest(digest) => Ok(Candidates {
-                own: self.listed("digest", digest).await?,
+                own: self.looked_up("digest", digest).await?,
                 ..Candidates::default()
             }),
             AgentName::Url(url) => match without_a_path(url) {
@@ -89,7 +89,7 @@ impl Client {
     async fn behind_url(&self, url: &Url) -> Result<Candidates, Failure> {
         let domain = Domain::of(url).name;
         let mut found = Candidates::default();
-        for hit in self.listed("url", url.as_str()).await? {
+        for hit in self.looked_up("url", url.as_str()).await? {
             if answers_at(&hit, url) {
                 found.answering.push(hit);
             } else if hit.summary.domain == domain {
@@ -98,7 +98,7 @@ impl Client {
                 found.named_elsewhere.push(hit);
             }
         }
-        // Look-ups leave out what is not listed, and the domain's sources tell what lies where.
+        // The domain's sources tell what lies where, also of retired agents, which look-ups leave out.
         let view = self.domain_if_any(&domain).await?;
         let sources = view.iter().flat_map(|view| &view.sources);
         let fed: HashSet<Uuid> = sources
@@ -122,7 +122,7 @@ impl Client {
         let domain = Domain::of(&url).name;
         let domain = domain.trim_end_matches('.');
         let mut found = Candidates::default();
-        for hit in self.listed("url", domain).await? {
+        for hit in self.looked_up("url", domain).await? {
             if hit.summary.domain == domain {
                 found.own.push(hit);
             } else {
@@ -170,8 +170,8 @@ impl Client {
         Ok(reply.map(|reply| reply.value.hit))
     }
 
-    /// The listed agents of a look-up.
-    async fn listed(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
+    /// The agents of a look-up that the caller may see.
+    async fn looked_up(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
         let reply = if_any(self.lookup(key, value).await)?;
         Ok(reply.map_or_else(Vec::new, |reply| reply.value.agents))
     }
