@@ -34,6 +34,7 @@ mod m0023_a2a_senders;
 mod m0026_access;
 mod m0027_used_attempts;
 mod m0028_owner_vouches;
+mod m0030_derived_queries;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0026_access::Migration),
             Box::new(m0027_used_attempts::Migration),
             Box::new(m0028_owner_vouches::Migration),
+            Box::new(m0030_derived_queries::Migration),
         ]
     }
 }

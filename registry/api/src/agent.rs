@@ -318,6 +318,9 @@ pub struct Agent {
     /// Account that answers for the agent inside this company; null without one.
     #[serde(default)]
     pub sponsor: Option<String>,
+    /// Whether a curator has accepted representative queries that are derived from its skills, for its entry of ARD.
+    #[serde(default)]
+    pub derived_queries: bool,
     /// Groups whose members find the agent while it is restricted; empty for callers who may not see its holds.
     #[serde(default)]
     pub groups: Vec<String>,
@@ -477,6 +480,10 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::OptionalName>)]
     pub sponsor: Option<String>,
+    /// Whether its entry of ARD may have representative queries that are derived from its skills, where its examples are
+    /// too few; only curators set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_queries: Option<bool>,
 }
 
 #[cfg(test)]

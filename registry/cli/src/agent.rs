@@ -75,6 +75,15 @@ pub enum AgentCommand {
         #[arg(value_name = "ACCOUNT")]
         account: String,
     },
+    /// Accept representative queries that are derived from an agent's skills, for its entry of ARD
+    DeriveQueries {
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// Take the acceptance back
+        #[arg(long)]
+        off: bool,
+    },
     /// End an agent for good
     Retire {
         #[command(flatten)]
@@ -147,6 +156,13 @@ pub async fn run(
         AgentCommand::Sponsor { agent, account } => {
             let patch = AgentPatch {
                 sponsor: Some(account.clone()),
+                ..AgentPatch::default()
+            };
+            change(client, agent, &patch).await?
+        }
+        AgentCommand::DeriveQueries { agent, off } => {
+            let patch = AgentPatch {
+                derived_queries: Some(!off),
                 ..AgentPatch::default()
             };
             change(client, agent, &patch).await?

@@ -314,6 +314,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         },
         coverage: Coverage::Covered.into(),
         sponsor: Some(text.into()),
+        derived_queries: false,
         groups: vec![text.into()],
         collections: vec![text.into()],
         holds: Vec::new(),
