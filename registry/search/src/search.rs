@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tantivy::collector::Count;
 use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
@@ -378,6 +379,20 @@ impl Index {
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,
         })
+    }
+
+    /// Counts all matches of a search, whose page and facets are not looked at.
+    ///
+    /// # Errors
+    /// The errors of [`search`](Self::search).
+    pub fn count(&self, request: &SearchRequest) -> Result<u64, IndexError> {
+        check_bounds(request)?;
+        let prepared = self.0.prepare(request)?;
+        let count = prepared
+            .view
+            .searcher
+            .search(&prepared.filtered(), &Count)?;
+        Ok(count as u64)
     }
 
     /// Finds the agents with this exact key: the listed ones first, of these the most trusted, then the last changed.

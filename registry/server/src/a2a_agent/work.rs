@@ -16,6 +16,7 @@ use super::tasks::owner;
 use super::words;
 use crate::agents::rendered::agent_answered;
 use crate::ard::base;
+use crate::ard::left_out::agents_without_urn;
 use crate::ard::result::result_value;
 use crate::ard::terms::conditions;
 use crate::caller::Caller;
@@ -105,11 +106,15 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
         results: Vec::with_capacity(found.answer.hits.len()),
         rest: json!({}),
         left_out: 0,
+        without_urn: 0,
     };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
             page.results.push((row.id, result));
         }
+    }
+    if query.page_token.is_none() {
+        page.without_urn = agents_without_urn(context, caller, &query, &extra).await?;
     }
     if asked.federation == Federation::Referrals {
         page.rest["referrals"] = json!([]);
@@ -162,6 +167,7 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
             results: Vec::new(),
             rest: json!({}),
             left_out: 0,
+            without_urn: 0,
         };
         return Ok(Work {
             outcome: Outcome::Found(page),
@@ -255,8 +261,11 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
     };
     let rendered =
         serde_json::to_vec(&*agent).map_err(|error| AppError::internal(error.to_string()))?;
-    let data = ListedAgent::read(&rendered).and_then(|agent| agent.entry());
-    let data = data.map(|entry| json!(entry));
+    let listed = ListedAgent::read(&rendered);
+    let data = listed.map(|listed| match listed.entry() {
+        Some(entry) => json!(entry),
+        None => without_identifier(&listed, agent.hit.summary.id),
+    });
     Ok(Outcome::About {
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,
@@ -264,6 +273,16 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
         text: words::described(&agent),
         data,
     })
+}
+
+/// An agent without a URN, as an entry that has its id in place of an identifier of catalogs.
+fn without_identifier(listed: &ListedAgent<'_>, id: Uuid) -> Value {
+    let mut entry = json!(listed.entry_without_identifier());
+    if let Some(members) = entry.as_object_mut() {
+        members.remove("identifier");
+        members.insert("id".to_owned(), json!(id));
+    }
+    entry
 }
 
 async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcome, Fault> {

@@ -5,6 +5,7 @@
 
 mod explore;
 mod federated;
+pub(crate) mod left_out;
 mod list;
 mod published;
 mod queries;
