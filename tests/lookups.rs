@@ -42,7 +42,7 @@ async fn agents_behind(stage: &Stage, caller: &Caller, query: &LookupQuery) -> V
 }
 
 /// Whether a caller sees an agent, which every kind of look-up must say alike.
-async fn sees(stage: &Stage, caller: &Caller, row: &agent::Model) -> bool {
+async fn sees(stage: &Stage, caller: &Caller, row: &agent::Model, name: &str) -> bool {
     let digest = stage.versions(row.id).await.pop().unwrap().digest;
     let card_url = format!("https://{}/.well-known/agent-card.json", row.domain);
     let by_url = |url: String| LookupQuery {
@@ -53,8 +53,17 @@ async fn sees(stage: &Stage, caller: &Caller, row: &agent::Model) -> bool {
         digest: Some(digest),
         ..LookupQuery::default()
     };
+    // Whole, in any case, and nothing less.
+    let by_name = |name: String| LookupQuery {
+        name: Some(name),
+        ..LookupQuery::default()
+    };
+    let part = by_name(name[..name.len() - 1].to_owned());
+    assert!(agents_behind(stage, caller, &part).await.is_empty());
+    let by_name = by_name(format!(" {} ", name.to_uppercase()));
     let shown = agent_show(&stage.app, caller, &row.id.to_string()).await;
-    for query in [by_url(row.domain.clone()), by_url(card_url), by_digest] {
+    let by_host = by_url(row.domain.clone());
+    for query in [by_host, by_url(card_url), by_digest, by_name] {
         let found = agents_behind(stage, caller, &query).await;
         assert_eq!(found.contains(&row.id), shown.is_ok(), "{query:?}");
     }
@@ -89,8 +98,8 @@ async fn a_look_up_shows_what_the_agent_itself_shows(url: &str) {
         ("anybody", &Caller::default(), (false, false)),
     ] {
         let seen = (
-            sees(&stage, caller, &waiting).await,
-            sees(&stage, caller, &held).await,
+            sees(&stage, caller, &waiting, "Waiting").await,
+            sees(&stage, caller, &held, "Held").await,
         );
         assert_eq!(seen, expected, "{who}");
     }

@@ -1,7 +1,7 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
-use a2a_registry_api::{Agent, AgentList, DecisionRequest, Hit};
+use a2a_registry_api::{Agent, DecisionRequest, Hit};
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,8 +25,8 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide;
 use crate::search::find::{Extra, found};
-use crate::search::query::SearchQuery;
-use crate::search::search;
+use crate::search::lookup;
+use crate::search::query::{LookupQuery, SearchQuery};
 
 /// The name of this door in page tokens.
 const DOOR: &str = "a2a";
@@ -34,8 +34,6 @@ const DOOR: &str = "a2a";
 const PAGE: u32 = 10;
 /// The most agents on a page; more are not given, as there.
 const MAX_PAGE: u32 = 100;
-/// Agents that are looked at for one of a name.
-const NAMED: u32 = 20;
 /// What came of the work, and how its search goes on.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -195,23 +193,19 @@ async fn named(context: &Context, caller: &Caller, asked: &str) -> Result<Named,
             Err(error) => Err(error),
         };
     }
-    let query = SearchQuery {
-        q: Some(format!("\"{}\"", asked.replace('"', " "))),
-        page_size: Some(NAMED),
-        ..SearchQuery::default()
+    let query = LookupQuery {
+        name: Some(asked.to_owned()),
+        ..LookupQuery::default()
     };
-    let body = match search(context, caller, &query).await {
-        Ok(body) => body,
-        // A name longer than any query is nobody's.
-        Err(error) if error.kind == ErrorKind::Invalid => return Ok(Named::None),
+    let found = match lookup(context, caller, &query).await {
+        Ok(found) => found.agents,
+        // A name longer than any that is looked up is nobody's.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
+            return Ok(Named::None);
+        }
         Err(error) => return Err(error),
     };
-    let list: AgentList =
-        serde_json::from_slice(&body).map_err(|error| AppError::internal(error.to_string()))?;
-    let wanted = asked.to_lowercase();
-    let mut fitting: Vec<Hit> = list.agents;
-    fitting.retain(|hit| hit.summary.name.trim().to_lowercase() == wanted);
-    match fitting.as_slice() {
+    match found.as_slice() {
         [] => Ok(Named::None),
         [one] => {
             let id = one.summary.id.to_string();

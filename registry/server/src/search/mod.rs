@@ -111,7 +111,7 @@ pub async fn suggest(
     })
 }
 
-/// Looks up agents by address, host, URN or digest.
+/// Looks up agents by address, host, URN, digest or name.
 ///
 /// # Errors
 /// `Invalid` unless exactly one is given; `NotFound` if no agent has it.
@@ -129,7 +129,7 @@ pub async fn lookup(
     hide_in_hits(context, caller, &mut rows).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(
-            "No agent that you may see has this URL, URN or digest.",
+            "No agent that you may see has this URL, URN, digest or name.",
         ));
     }
     let agents = rows

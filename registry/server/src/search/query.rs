@@ -1,8 +1,8 @@
 //! What may be asked of the index, as parameters and as the request the index takes.
 
 use a2a_registry_api::limits::{
-    LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
-    PageSize, one_of,
+    LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
+    MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
 };
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
@@ -14,6 +14,7 @@ use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
+use crate::agents::documents::name_key;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
@@ -161,7 +162,7 @@ pub struct SuggestQuery {
     pub q: String,
 }
 
-/// Parameters of a look-up: exactly one of the three.
+/// Parameters of a look-up: exactly one of the four.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -175,6 +176,9 @@ pub struct LookupQuery {
     /// Digest of a card.
     #[param(value_type = Option<LookupDigest>, inline)]
     pub digest: Option<String>,
+    /// Whole name of an agent, in any case. Every card can have any name.
+    #[param(value_type = Option<LookupName>, inline)]
+    pub name: Option<String>,
 }
 
 impl SearchQuery {
@@ -348,8 +352,8 @@ impl LookupQuery {
     /// # Errors
     /// `Invalid` unless exactly one is given.
     pub(crate) fn key(&self) -> Result<String, AppError> {
-        match (&self.url, &self.urn, &self.digest) {
-            (Some(url), None, None) => {
+        match (&self.url, &self.urn, &self.digest, &self.name) {
+            (Some(url), None, None, None) => {
                 check_length("/url", url, MAX_LOOKUP_URL)?;
                 let text = url.trim();
                 match Url::parse(text) {
@@ -360,17 +364,21 @@ impl LookupQuery {
                     )),
                 }
             }
-            (None, Some(urn), None) => {
+            (None, Some(urn), None, None) => {
                 check_length("/urn", urn, MAX_LOOKUP_URN)?;
                 Ok(format!("urn:{urn}"))
             }
-            (None, None, Some(digest)) => {
+            (None, None, Some(digest), None) => {
                 check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
                 Ok(format!("digest:{digest}"))
             }
+            (None, None, None, Some(name)) => {
+                check_length("/name", name, MAX_LOOKUP_NAME)?;
+                Ok(name_key(name))
+            }
             _ => Err(AppError::invalid(
                 "",
-                "Give exactly one of url, urn and digest.",
+                "Give exactly one of url, urn, digest and name.",
             )),
         }
     }
