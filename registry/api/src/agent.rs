@@ -241,7 +241,10 @@ impl Deprecation {
     pub fn sentence(&self) -> String {
         let mut sentence = self.message.trim_end_matches('.').to_owned();
         if let Some(sunset) = self.sunset {
-            sentence.push_str(&format!("; may stop working after {}", sunset.to_rfc3339()));
+            sentence.push_str(&format!(
+                "; may stop working after {}",
+                sunset.to_readable()
+            ));
         }
         if let Some(replacement) = self.replacement {
             sentence.push_str(&format!("; use {replacement} instead"));
