@@ -71,6 +71,7 @@ mod reserved_names;
 mod reviews;
 mod service;
 mod shown_collections;
+mod skill_names;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;

@@ -15,6 +15,7 @@ pub mod render;
 pub mod routes;
 pub mod saved;
 pub mod saved_routes;
+pub(crate) mod skill_names;
 pub(crate) mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
