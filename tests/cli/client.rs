@@ -434,5 +434,8 @@ async fn a_missing_token_is_reported() {
             2,
             "Give a token with --token or in A2A_REGISTRY_TOKEN.",
         );
+        // Who types a command sends no headers.
+        let told = text(&refused.stderr);
+        assert!(!told.contains("Authorization"), "{told}");
     }
 }
