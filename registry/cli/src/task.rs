@@ -159,7 +159,7 @@ async fn list(
 
 /// A time of an agent as people read it; one that is written otherwise than in RFC 3339 as it came.
 fn readable(at: &str) -> String {
-    at.parse()
+    at.parse::<Timestamp>()
         .map_or_else(|_| at.to_owned(), Timestamp::to_readable)
 }
 
