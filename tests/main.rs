@@ -47,6 +47,7 @@ mod large_cards;
 mod leases;
 mod leavers;
 mod long;
+mod lookups;
 mod mcp;
 mod meaning;
 mod migrations;
@@ -70,6 +71,7 @@ mod reserved_names;
 mod reviews;
 mod service;
 mod shown_collections;
+mod skill_names;
 #[path = "benches/stock.rs"]
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;

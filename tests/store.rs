@@ -60,6 +60,7 @@ fn agent_row(id: u128, domain_id: i64) -> agent::Model {
         owner_id: None,
         submitter: None,
         sponsor_id: None,
+        derived_queries: false,
         audience: None,
         collections: None,
         collection_audience: None,

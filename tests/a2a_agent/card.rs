@@ -17,6 +17,8 @@ use crate::support::program::{Program, registry, text};
 
 /// The paths of the card and of its keys.
 pub(super) const CARD: &str = "/.well-known/agent-card.json";
+/// The path of the card for clients of 0.2.
+const OLD_CARD: &str = "/.well-known/agent.json";
 const KEYS: &str = "/.well-known/jwks.json";
 
 both_databases!(
@@ -114,6 +116,9 @@ async fn the_card_is_signed_and_the_same_for_everybody_everywhere(url: &str) {
             );
         }
     }
+    let old = get(&served, OLD_CARD, &[]).await;
+    assert_eq!((old.status, &old.body), (StatusCode::OK, &got.body));
+    assert_eq!(old.headers["etag"], got.headers["etag"]);
     let verdict = verdicts(&got.body, &keys.body);
     assert!(is_valid(&verdict), "{verdict:?}");
     let tampered = String::from_utf8(got.body.clone())
@@ -251,7 +256,7 @@ async fn a_registry_that_is_no_agent_has_none_of_it() {
         config.a2a.enabled = false
     })
     .await;
-    for path in [CARD, KEYS, "/a2a/v1/tasks", "/a2a/tasks/x"] {
+    for path in [CARD, OLD_CARD, KEYS, "/a2a/v1/tasks", "/a2a/tasks/x"] {
         assert_eq!(
             get(&served, path, &[]).await.status,
             StatusCode::NOT_FOUND,

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::served::{Served, V1, admin, data, events, found, message, text};
 use crate::support::both_databases;
 use crate::support::database::Database;
+use crate::support::stage::card;
 
 both_databases!(
     agents_are_found_as_v1_finds_them_page_after_page,
     an_agent_is_described_and_checked,
+    an_agent_without_a_urn_is_counted_and_asked_about_by_id,
     a_question_is_asked_and_answered
 );
 
@@ -166,6 +168,103 @@ async fn an_agent_is_described_and_checked(url: &str) {
         let none = served.say_as(None, &other.1).await["artifacts"].to_string();
         assert_eq!(seen.replace(one.0, "X"), none.replace(other.0, "X"));
         assert!(text(&served.say_as(admin(), &one.1).await).contains("Inside flights"));
+    }
+}
+
+/// The hint of a search by ARD; none where no agent is left out.
+async fn ard_hint(served: &Served, token: Option<&str>, body: &Value) -> Option<String> {
+    let request = served.request(Method::POST, "/ard/search", None, token);
+    let answer = request.json(body).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let hint = answer.headers().get("a2a-registry-hint");
+    hint.map(|hint| hint.to_str().unwrap().to_owned())
+}
+
+async fn an_agent_without_a_urn_is_counted_and_asked_about_by_id(url: &str) {
+    let served = with_agents(url).await;
+    let stage = &served.stage;
+    let publish = async |host: &str| {
+        let domain = format!("{host}.agents-test.com");
+        let card = card("Kite flights", "Flies kites, and books flights.");
+        let agent = stage.publish_approved(&domain, &card).await;
+        stage.settle().await;
+        agent.id
+    };
+    let (id, inside) = (publish("kite1").await, publish("kite2").await);
+    served.show(inside, Visibility::Internal).await;
+    for (token, sentence, count) in [
+        (None, "1 agent that matches is left out", 1),
+        (admin(), "2 agents that match are left out", 2),
+    ] {
+        // With agents that have a URN, and without any.
+        for query in ["flights", "kites"] {
+            let request = json!({"query": {"text": query}, "pageSize": 2});
+            let task = served
+                .say_as(token, &message(&json!([{"data": request}])))
+                .await;
+            assert!(text(&task).contains(sentence), "{task}");
+            let artifact = &task["artifacts"][0];
+            assert_eq!(artifact["metadata"], json!({"withoutUrn": count}));
+            let same = json!({"id": task["id"]});
+            let got = served.call(V1, token, "GetTask", &same).await.unwrap();
+            assert_eq!(got["artifacts"], task["artifacts"]);
+            let hint = ard_hint(&served, token, &request).await;
+            assert!(hint.is_some_and(|hint| hint.starts_with(sentence)));
+            let next = data(&task)["pageToken"].clone();
+            assert_eq!(next.is_string(), query == "flights", "{task}");
+            if next.is_string() {
+                let request = json!({"query": {"text": query}, "pageSize": 2, "pageToken": next});
+                let task = served
+                    .say_as(token, &message(&json!([{"data": request}])))
+                    .await;
+                assert!(task["artifacts"][0].get("metadata").is_none(), "{task}");
+            }
+        }
+    }
+    // Conditions count: every agent is of the type of agents, and none without a URN has another one.
+    for (filter, is_counted) in [
+        (json!({"type": "application/a2a-agent-card+json"}), true),
+        (json!({"type": "application/mcp-server-card+json"}), false),
+        (json!({"tags": ["tests"]}), true),
+        (json!({"tags": ["other"]}), false),
+    ] {
+        let body = json!({"query": {"text": "kites", "filter": filter}});
+        let hint = ard_hint(&served, None, &body).await;
+        assert_eq!(hint.is_some(), is_counted, "{body} {hint:?}");
+    }
+    let nothing = json!({"query": {"text": "quokkas"}});
+    assert_eq!(ard_hint(&served, None, &nothing).await, None);
+    // Such an agent is asked about by its id.
+    let task = served.say(&format!("describe {id}")).await;
+    let (entry, said) = (data(&task), text(&task));
+    assert_eq!(
+        (&entry["id"], &entry["displayName"]),
+        (&json!(id), &json!("Kite flights"))
+    );
+    assert!(entry.get("identifier").is_none(), "{entry}");
+    assert!(
+        said.contains(&format!("Identifier: {id}")) && said.contains("Flies kites"),
+        "{said}"
+    );
+    let checked = data(&served.say(&format!("is {id} allowed?")).await);
+    assert_eq!(
+        (&checked["agent"], &checked["identifier"]),
+        (&json!(id), &Value::Null)
+    );
+    assert_eq!(checked["invoke"]["allowed"], true);
+    // A hidden one is as one that never was, and to those who see it the same as the other.
+    for asked in [
+        format!("describe {inside}"),
+        format!("is {inside} allowed?"),
+    ] {
+        let missing = text(&served.say(&asked).await);
+        assert!(
+            missing.starts_with("No agent that you may see"),
+            "{missing}"
+        );
+        let asked = message(&json!([{"text": asked}]));
+        let seen = text(&served.say_as(admin(), &asked).await);
+        assert!(seen.contains("Kite flights"), "{seen}");
     }
 }
 

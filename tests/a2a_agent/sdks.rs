@@ -36,6 +36,8 @@ struct Words {
     states: [&'static str; 3],
     /// A part of what it calls the errors of a task that has ended, of one that does not exist, and of a stream of an ended one.
     errors: [&'static str; 3],
+    /// Whether it accepts the signature of the registry's card. That of 0.3 verifies the members of 0.3 alone.
+    verifies: &'static str,
 }
 
 async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &Words, lists: bool) {
@@ -49,6 +51,7 @@ async fn all_are_served(sdk: Sdk, arguments: &[&str], words: &Words, lists: bool
             .concat()
             .join(" ");
         assert!(said(&finished, "CARD").starts_with("Agent registry at "));
+        assert_eq!(said(&finished, "VERIFIED").to_lowercase(), words.verifies);
         assert_eq!(said(&finished, "STREAM"), words.stream);
         assert_eq!(said(&finished, "STREAMED"), expected);
         let [completed, asks, cancelled] = words.states;
@@ -84,6 +87,7 @@ async fn the_python_sdk_of_1_0_talks_to_it_over_both_bindings() {
             "TaskNotFoundError",
             "UnsupportedOperationError",
         ],
+        verifies: "true",
     };
     for binding in ["JSONRPC", "HTTP+JSON"] {
         all_are_served(Sdk::Py1, &[binding], &words, true).await;
@@ -100,6 +104,7 @@ async fn the_javascript_sdk_of_1_0_talks_to_it_over_both_bindings() {
             "TaskNotFoundError",
             "UnsupportedOperationError",
         ],
+        verifies: "true",
     };
     for binding in ["jsonrpc", "rest"] {
         all_are_served(Sdk::Node, &[binding], &words, true).await;
@@ -112,8 +117,23 @@ async fn the_python_sdk_of_0_3_talks_to_it() {
         stream: "task artifact-update status-update",
         states: ["completed", "input-required", "canceled"],
         errors: ["-32002", "-32001", "-32004"],
+        verifies: "false",
     };
     all_are_served(Sdk::Py03, &[], &words, false).await;
+}
+
+/// Its resolver asks for the card at `agent.json` alone.
+#[tokio::test]
+async fn the_python_sdk_of_0_2_finds_its_card_and_talks_to_it() {
+    let database = Database::sqlite();
+    let served = with_agents(database.url()).await;
+    let finished = talk(Sdk::Py02, &served, None, &[]).await;
+    let expected = served.v1_pages(None, "flights", 10).await.concat();
+    assert!(said(&finished, "CARD").starts_with("Agent registry at "));
+    assert_eq!(
+        said(&finished, "SENT"),
+        format!("completed {}", expected.join(" "))
+    );
 }
 
 /// Our own client, which takes the interface of the card that it likes best.

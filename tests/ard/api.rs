@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use a2a_registry_api::NewToken;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::config::Config;
 use reqwest::Method;
 use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use serde_json::{Value, json};
@@ -9,8 +12,12 @@ use serde_json::{Value, json};
 use super::{AGENTS, Audience, Identity, Registry, domain, identifiers, urn};
 use crate::support::both_databases;
 use crate::support::database::Database;
+use crate::support::exchange::Tap;
 
-both_databases!(lists_and_counts_are_what_each_caller_sees);
+both_databases!(
+    lists_and_counts_are_what_each_caller_sees,
+    a_curator_accepts_derived_queries_for_one_agent
+);
 
 /// A failure in ARD's form, and nothing else.
 async fn refused(
@@ -143,6 +150,75 @@ async fn lists_and_counts_are_what_each_caller_sees(url: &str) {
                 );
             }
         }
+    }
+    registry.stop().await;
+}
+
+/// The representative queries of an entry in the catalog, which are those by its identifier.
+async fn queries(registry: &Registry, number: usize) -> Value {
+    let who = registry.anonymous();
+    let entry = registry.get(who, &escaped(&urn(number))).await;
+    let catalog = registry.get(who, "/.well-known/ard.json").await;
+    let mut listed = catalog["entries"].as_array().unwrap().iter();
+    let listed = listed.find(|one| one["identifier"] == urn(number)).unwrap();
+    assert_eq!(
+        listed["representativeQueries"],
+        entry["representativeQueries"]
+    );
+    entry["representativeQueries"].clone()
+}
+
+async fn a_curator_accepts_derived_queries_for_one_agent(url: &str) {
+    let registry = Registry::new(url).await;
+    let stage = &registry.stage;
+    let owner = NewToken {
+        account: "orchard".into(),
+        name: "a second test".into(),
+        ..NewToken::default()
+    };
+    let owner = token_create(&stage.app, &stage.admin, &owner).await;
+    let owner = Identity {
+        name: "owner",
+        token: Some(owner.unwrap().secret),
+    };
+    let path = format!("/v1/agents/{}", stage.agent(&domain(8)).await.id);
+    let change = async |who: &Identity, accepted: bool| {
+        let body = json!({"derived_queries": accepted});
+        registry.ask(who, Method::PATCH, &path, Some(&body)).await
+    };
+    assert_eq!(change(&owner, true).await.status, 403);
+    assert_eq!(queries(&registry, 8).await, Value::Null);
+    let agent = change(registry.curator(), true).await.expect(200);
+    assert_eq!(agent["derived_queries"], true);
+    assert_eq!(
+        queries(&registry, 8).await,
+        json!([
+            "Example 0 of Iota Parcels?",
+            "Which agent offers parcel tracking 0?",
+            "Which agent does this: Does parcel tracking in way 0?",
+        ])
+    );
+    assert_eq!(queries(&registry, 9).await, Value::Null, "another agent");
+    let agent = change(registry.curator(), false).await.expect(200);
+    assert_eq!(agent["derived_queries"], false);
+    assert_eq!(queries(&registry, 8).await, Value::Null);
+    registry.stop().await;
+}
+
+#[tokio::test]
+async fn a_setting_derives_queries_for_every_agent() {
+    let database = Database::sqlite();
+    let configure = |config: &mut Config| config.ard.derive_queries = true;
+    let registry = Registry::with(database.url(), Tap::new().await, "d", configure).await;
+    let catalog = registry
+        .get(registry.anonymous(), "/.well-known/ard.json")
+        .await;
+    let entries = catalog["entries"].as_array().unwrap();
+    assert!(entries.len() > 5, "{catalog}");
+    for entry in entries {
+        let queries = entry["representativeQueries"].as_array();
+        let fits = queries.is_some_and(|queries| (2..=5).contains(&queries.len()));
+        assert!(fits, "{entry}");
     }
     registry.stop().await;
 }

@@ -123,9 +123,20 @@ async fn a_card_goes_from_registered_to_retired() {
     assert_printed(&served.run(&sunset).await, "is deprecated: use the new one");
     served.found("q=repeat&lifecycle=deprecated").await;
     let shown = served.run(&["show", &id]).await;
+    // Times are for people; `--json` has them in RFC 3339.
+    let is_exact = |line: &String| line.contains('T') && line.ends_with('Z');
+    assert!(!shown.stdout.iter().any(is_exact), "{shown:#?}");
+    let seen = shown
+        .stdout
+        .iter()
+        .find(|line| line.starts_with("last seen"));
+    assert!(
+        seen.is_some_and(|line| line.ends_with(" UTC")),
+        "{shown:#?}"
+    );
     assert_printed(
         &shown,
-        "use the new one; may stop working after 2099-01-31T00:00:00Z",
+        "use the new one; may stop working after 2099-01-31 00:00:00 UTC",
     );
     let found = Program::run(served.anonymous(&["search", "repeat"])).await;
     assert_printed(&found, "deprecated: use the new one");
@@ -423,5 +434,8 @@ async fn a_missing_token_is_reported() {
             2,
             "Give a token with --token or in A2A_REGISTRY_TOKEN.",
         );
+        // Who types a command sends no headers.
+        let told = text(&refused.stderr);
+        assert!(!told.contains("Authorization"), "{told}");
     }
 }

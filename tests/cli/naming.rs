@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Finished, Program, assert_ended, text};
+use crate::support::sdk::Sdk;
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 
@@ -192,4 +193,55 @@ async fn a_card_that_claims_anothers_address_is_not_meant_by_it() {
         let shown: Value = serde_json::from_str(&text(&shown.stdout)).unwrap();
         assert_eq!(shown["id"], own.as_str());
     }
+}
+
+/// A whole name that only one agent has is enough to show it and to talk to it, and not to act on it.
+#[tokio::test]
+async fn a_whole_name_means_the_only_agent_that_has_it() {
+    let served = Setup::new().approve_all().start().await;
+    let sdk = Sdk::Py1;
+    let agent = sdk.agent().await;
+    served.register(&agent.card_url(sdk)).await;
+    let skill = format!("skill={}", sdk.skill());
+    let id = served.found(&skill).await.summary.id.to_string();
+    let name = sdk.agent_name();
+    for written in [name.to_owned(), name.to_uppercase(), format!(" {name} ")] {
+        let sent = served.run(&["send", &written, "hello"]).await;
+        assert_ended(&sent, 0, &id);
+        assert_eq!(text(&sent.stdout), sdk.answer_to("hello"));
+        let listed = served.run(&["task", "list", &written]).await;
+        assert_ne!(listed.status.code(), Some(2), "{listed:#?}");
+        assert!(text(&listed.stderr).contains(&id), "{listed:#?}");
+        let shown = served.run(&["show", &written]).await;
+        assert_ended(&shown, 0, "");
+        assert!(text(&shown.stdout).contains(&id), "{shown:#?}");
+    }
+    for act in acts(name).iter().take(4) {
+        assert_ended(&served.run(act).await, 2, "no id, URN, host or card URL");
+    }
+    assert_eq!(lifecycle(&served, &id).await, "approved");
+
+    // Attack: cards may have any name, that of another agent and that of a host.
+    let origin = Origin::start();
+    let endpoint = origin.url("/talk");
+    for (path, name) in [
+        ("/b.json", name.to_lowercase()),
+        ("/c.json", "payments.example.com".to_owned()),
+    ] {
+        origin.answer(path, OriginReply::json(answering(&name, &endpoint)));
+        served.register(&origin.url(path)).await;
+    }
+    let second = served.found("q=shell&skill=repeat").await;
+    let second = second.summary.id.to_string();
+    for command in [vec!["send", name, "a secret"], vec!["show", name]] {
+        let asked = served.run(&command).await;
+        no(&asked);
+        for named in [&id, &second, "the one you mean"] {
+            assert!(text(&asked.stderr).contains(named), "{named}: {asked:#?}");
+        }
+    }
+    for unknown in ["payments.example.com", "Shell", "shell sort"] {
+        no(&served.run(&["send", unknown, "a secret"]).await);
+    }
+    assert!(origin.requests("/talk").is_empty(), "nothing was sent");
 }

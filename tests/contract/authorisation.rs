@@ -55,6 +55,7 @@ const ADMINS: Row = [SignIn, Not, Not, Not, Not, Do, Do];
 /// What each may do.
 const TABLE: &[(&str, Row)] = &[
     ("own_card", ANYONE),
+    ("own_card_0_2", ANYONE),
     ("own_keys", ANYONE),
     ("agent_search", ANYONE),
     ("agent_suggest", ANYONE),

@@ -3,13 +3,17 @@
 'use strict';
 
 const { randomUUID } = require('node:crypto');
-const { Role, TaskState } = require('@a2a-js/sdk');
+const { Role, TaskState, verifyAgentCardSignature } = require('@a2a-js/sdk');
 const {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
   RestTransportFactory,
 } = require('@a2a-js/sdk/client');
+const jose = require('jose');
+
+// The SDK reports every signature that it refuses there.
+console.debug = () => {};
 
 function request(text) {
   return {
@@ -35,6 +39,18 @@ function found(artifacts) {
   return data.results.map((result) => result.identifier).join(' ');
 }
 
+// Whether the SDK accepts the card's signature by the keys that the registry publishes.
+async function isVerified(base, card) {
+  const published = await (await fetch(`${base}/.well-known/jwks.json`)).json();
+  const find = (kid) => jose.importJWK(published.keys.find((key) => key.kid === kid), 'ES256');
+  try {
+    await verifyAgentCardSignature(find)(card);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 async function refused(name, call) {
   try {
     await call();
@@ -53,6 +69,7 @@ async function main(base, token, binding) {
   };
   const card = await new DefaultAgentCardResolver({ fetchImpl }).resolve(base);
   console.log(`CARD ${card.name}`);
+  console.log(`VERIFIED ${await isVerified(base, card)}`);
   const Transport = binding === 'rest' ? RestTransportFactory : JsonRpcTransportFactory;
   const factory = new ClientFactory({ transports: [new Transport({ fetchImpl })] });
   const client = await factory.createFromAgentCard(card);

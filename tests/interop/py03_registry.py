@@ -10,12 +10,25 @@ import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.helpers import create_text_message_object
 from a2a.types import DataPart, TaskIdParams, TaskQueryParams
+from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
+from jwt import PyJWKSet
 
 
 def found(artifacts):
     parts = (part.root for artifact in artifacts for part in artifact.parts)
     data = next(part.data for part in parts if isinstance(part, DataPart))
     return ' '.join(result['identifier'] for result in data['results'])
+
+
+async def is_verified(http, base, card):
+    """Whether the SDK accepts the card's signature by the keys that the registry publishes."""
+    published = await http.get(f'{base}/.well-known/jwks.json')
+    keys = {key.key_id: key for key in PyJWKSet.from_dict(published.json()).keys}
+    try:
+        create_signature_verifier(lambda kid, jku: keys[kid], ['ES256'])(card)
+    except SignatureVerificationError:
+        return False
+    return True
 
 
 async def refused(name, call):
@@ -37,6 +50,7 @@ async def main(base, token):
     async with httpx.AsyncClient(timeout=30, trust_env=False, headers=headers) as http:
         card = await A2ACardResolver(http, base_url=base).get_agent_card()
         print(f'CARD {card.name}')
+        print('VERIFIED', await is_verified(http, base, card))
 
         def client(streaming):
             return ClientFactory(ClientConfig(httpx_client=http, streaming=streaming)).create(card)

@@ -18,7 +18,9 @@ from a2a.types import (
     SubscribeToTaskRequest,
     TaskState,
 )
+from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
 from google.protobuf.json_format import MessageToDict
+from jwt import PyJWKSet
 
 
 def found(artifacts):
@@ -29,6 +31,17 @@ def found(artifacts):
 
 def request(text):
     return SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER))
+
+
+async def is_verified(http, base, card):
+    """Whether the SDK accepts the card's signature by the keys that the registry publishes."""
+    published = await http.get(f'{base}/.well-known/jwks.json')
+    keys = {key.key_id: key for key in PyJWKSet.from_dict(published.json()).keys}
+    try:
+        create_signature_verifier(lambda kid, jku: keys[kid], ['ES256'])(card)
+    except SignatureVerificationError:
+        return False
+    return True
 
 
 async def refused(name, call):
@@ -50,6 +63,7 @@ async def main(base, token, bindings):
     async with httpx.AsyncClient(timeout=30, trust_env=False, headers=headers) as http:
         card = await A2ACardResolver(http, base_url=base).get_agent_card()
         print(f'CARD {card.name}')
+        print('VERIFIED', await is_verified(http, base, card))
 
         def client(streaming):
             config = ClientConfig(

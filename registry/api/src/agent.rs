@@ -242,7 +242,10 @@ impl Deprecation {
     pub fn sentence(&self) -> String {
         let mut sentence = self.message.trim_end_matches('.').to_owned();
         if let Some(sunset) = self.sunset {
-            sentence.push_str(&format!("; may stop working after {}", sunset.to_rfc3339()));
+            sentence.push_str(&format!(
+                "; may stop working after {}",
+                sunset.to_readable()
+            ));
         }
         if let Some(replacement) = self.replacement {
             sentence.push_str(&format!("; use {replacement} instead"));
@@ -327,6 +330,9 @@ pub struct Agent {
     /// Account that answers for the agent inside this company; null without one.
     #[serde(default)]
     pub sponsor: Option<String>,
+    /// Whether a curator has accepted representative queries that are derived from its skills, for its entry of ARD.
+    #[serde(default)]
+    pub derived_queries: bool,
     /// Groups whose members find the agent while it is restricted; empty for callers who may not see its holds.
     #[serde(default)]
     pub groups: Vec<String>,
@@ -486,6 +492,10 @@ pub struct AgentPatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<limits::OptionalName>)]
     pub sponsor: Option<String>,
+    /// Whether its entry of ARD may have representative queries that are derived from its skills, where its examples are
+    /// too few; only curators set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_queries: Option<bool>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 /// The media type of A2A agent cards, of every version of the protocol.
 pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
@@ -146,18 +146,17 @@ pub struct Query {
     pub context: Option<Value>,
 }
 
-/// A context of JSON-LD: a URL, an object of names, or a list of such.
+/// A context of JSON-LD: a URL, an object of names, or a list of such. It is one schema of several types, because
+/// openapi-generator writes TypeScript that does not compile for alternatives within alternatives.
 fn context_schema() -> Schema {
-    let url = || ObjectBuilder::new().schema_type(Type::String);
-    let names = || ObjectBuilder::new().schema_type(Type::Object);
-    let either = OneOfBuilder::new().item(url()).item(names());
-    let list = ArrayBuilder::new().items(either);
-    let null = ObjectBuilder::new().schema_type(Type::Null);
-    OneOfBuilder::new()
-        .item(null)
-        .item(url())
-        .item(names())
-        .item(list)
+    let types = [Type::String, Type::Object, Type::Array, Type::Null];
+    let names = SchemaType::from_iter([Type::String, Type::Object]);
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter(types))
+        .items(ObjectBuilder::new().schema_type(names))
+        .description(Some(
+            "JSON-LD context of the paths in `filter`, beside the base context of ARD.",
+        ))
         .build()
         .into()
 }

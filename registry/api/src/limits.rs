@@ -96,6 +96,8 @@ pub const MAX_LOOKUP_URL: usize = 2048;
 pub const MAX_LOOKUP_URN: usize = 1024;
 /// Characters of a digest that is looked up.
 pub const MAX_LOOKUP_DIGEST: usize = 128;
+/// Characters of a name that is looked up.
+pub const MAX_LOOKUP_NAME: usize = 1024;
 
 /// Types that exist only as schemas.
 macro_rules! schemas {
@@ -193,6 +195,8 @@ schemas! {
     LookupUrn = text(0, MAX_LOOKUP_URN);
     /// The digest of a card.
     LookupDigest = text(0, MAX_LOOKUP_DIGEST);
+    /// The whole name of an agent.
+    LookupName = text(0, MAX_LOOKUP_NAME);
     /// The protocol versions that cards are converted to.
     CardForm = one_of(["1.0", "0.3"]);
     /// SHA-256 digest of a card.

@@ -138,12 +138,12 @@ fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
         ))?;
     }
     if let Some(at) = account.disabled_at {
-        console.line(&format!("disabled since {}", at.to_rfc3339()))?;
+        console.line(&format!("disabled since {}", at.to_readable()))?;
     }
     if let Some(at) = account.access_ended_at {
         console.line(&format!(
             "access ended by its identity provider {}",
-            at.to_rfc3339()
+            at.to_readable()
         ))?;
     }
     Ok(())

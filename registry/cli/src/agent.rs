@@ -75,6 +75,15 @@ pub enum AgentCommand {
         #[arg(value_name = "ACCOUNT")]
         account: String,
     },
+    /// Accept representative queries that are derived from an agent's skills, for its entry of ARD
+    DeriveQueries {
+        /// Its id, URN, host or card URL
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// Take the acceptance back
+        #[arg(long)]
+        off: bool,
+    },
     /// End an agent for good
     Retire {
         #[command(flatten)]
@@ -147,6 +156,13 @@ pub async fn run(
         AgentCommand::Sponsor { agent, account } => {
             let patch = AgentPatch {
                 sponsor: Some(account.clone()),
+                ..AgentPatch::default()
+            };
+            change(client, agent, &patch).await?
+        }
+        AgentCommand::DeriveQueries { agent, off } => {
+            let patch = AgentPatch {
+                derived_queries: Some(!off),
                 ..AgentPatch::default()
             };
             change(client, agent, &patch).await?
@@ -272,6 +288,10 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
     let advice = advice.map(|deprecation| format!(": {}", deprecation.sentence()));
     let sponsor = agent.sponsor.as_ref();
     let sponsor = sponsor.map_or_else(String::new, |name| format!(", sponsored by {name}"));
+    let queries = match agent.derived_queries {
+        true => ", with derived queries for ARD",
+        false => "",
+    };
     let collections = agent.collections.iter();
     let collections = collections.map(|name| format!("the audience of {name}"));
     let shown_to: Vec<String> = agent.groups.iter().cloned().chain(collections).collect();
@@ -281,7 +301,7 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
         (_, shown_to) => format!(", {} to {}", summary.visibility, shown_to.join(", ")),
     };
     console.line(&format!(
-        "{} ({id}) is {}{visibility}{held}{sponsor}{}",
+        "{} ({id}) is {}{visibility}{held}{sponsor}{queries}{}",
         summary.name,
         summary.lifecycle,
         advice.unwrap_or_default()

@@ -237,7 +237,7 @@ impl Client {
         self.post(&format!("/v1/agents/{id}:deprecate"), what).await
     }
 
-    /// The listed agents behind a card's or an endpoint's address, a host, or a digest: `url` or `digest` is the key.
+    /// The agents behind a card's or an endpoint's address, a host, a digest or a name: `url`, `digest` or `name` is the key.
     pub async fn lookup(&self, key: &str, value: &str) -> CallResult<Lookup> {
         self.get("/v1/agents:lookup", &encode(&[(key, value.to_owned())]))
             .await

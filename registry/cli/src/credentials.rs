@@ -406,7 +406,7 @@ fn list(file: &CredentialsFile, console: &Console) -> Result<CommandOutcome, Fai
 }
 
 fn shown(at: i64) -> String {
-    Timestamp(at).to_rfc3339()
+    Timestamp(at).to_readable()
 }
 
 fn kinds(kept: &AgentCredentials) -> Vec<&'static str> {

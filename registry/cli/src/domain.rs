@@ -194,7 +194,7 @@ async fn recrawl(
 ) -> Result<(), Failure> {
     let reply = client.recrawl(&name.domain, full).await?;
     report(console, &reply, |visit| {
-        let due = visit.next_due.to_rfc3339();
+        let due = visit.next_due.to_readable();
         format!("{} is visited at {due} or soon after", visit.domain)
     })
 }

@@ -57,13 +57,13 @@ fn facts(domain: &DomainView, whole: bool) -> Vec<(&'static str, String)> {
         ("domain", domain.domain.clone()),
         ("state", domain.state.to_string()),
         ("generation", domain.generation.to_string()),
-        ("registered", domain.created_at.to_rfc3339()),
+        ("registered", domain.created_at.to_readable()),
         ("proofs", or(proofs.join("; "), "none")),
         (
             "next check",
             domain
                 .next_check
-                .map_or_else(|| "none planned".to_owned(), |at| at.to_rfc3339()),
+                .map_or_else(|| "none planned".to_owned(), |at| at.to_readable()),
         ),
         ("owner", or(owner(domain), "not known")),
         (
@@ -85,12 +85,12 @@ const fn most(limit: usize, whole: bool) -> usize {
 fn proof(proof: &Proof) -> String {
     let missing = proof
         .missing_since
-        .map(|since| format!(", missing since {}", since.to_rfc3339()));
+        .map(|since| format!(", missing since {}", since.to_readable()));
     let reason = proof.reason.as_ref().map(|reason| format!(" ({reason})"));
     format!(
         "{} since {}{}{}",
         proof.method,
-        proof.at.to_rfc3339(),
+        proof.at.to_readable(),
         missing.unwrap_or_default(),
         reason.unwrap_or_default()
     )
@@ -102,7 +102,7 @@ fn owner(domain: &DomainView) -> String {
     let Some(vouch) = &domain.owner_vouch else {
         return owner;
     };
-    let until = vouch.until.to_rfc3339();
+    let until = vouch.until.to_readable();
     let vouched = format!("vouched for by an admin until {until}, not proved");
     let reason = vouch.reason.as_ref().map(|reason| format!(": {reason}"));
     let named = if owner.is_empty() {
@@ -124,7 +124,7 @@ fn fingerprint(known: &OwnerFingerprint) -> String {
         or_none(&known.name_servers),
         known.tls_key.as_deref().unwrap_or("not seen"),
         or_none(&known.card_keys),
-        known.at.to_rfc3339()
+        known.at.to_readable()
     )
 }
 
@@ -160,7 +160,7 @@ fn lines(domain: &DomainView, attempts: bool, whole: bool) -> Vec<String> {
     lines.extend(checks.iter().take(looks).map(|check| {
         format!(
             "proof check {}: {} at {}: {}",
-            check.at.to_rfc3339(),
+            check.at.to_readable(),
             check.outcome,
             check.place,
             check.sentence()
@@ -204,7 +204,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
     }
     let due = source.next_due.map_or_else(
         || "no next fetch".to_owned(),
-        |due| format!("next fetch at {}", due.to_rfc3339()),
+        |due| format!("next fetch at {}", due.to_readable()),
     );
     let nominated = match source.coverage.known() {
         Some(Coverage::Covered) | None => "",
@@ -235,7 +235,7 @@ fn source_line(source: &SourceView, whole: bool) -> String {
             let detail = terminal::short(&last.detail, most(FAILURE, whole));
             line.push_str(&format!(
                 ", the latest at {}: {}{}, {detail}",
-                last.at.to_rfc3339(),
+                last.at.to_readable(),
                 last.outcome,
                 status(last)
             ));
@@ -293,7 +293,7 @@ fn attempt_line(source: &SourceView, attempt: &AttemptView) -> String {
     let elsewhere = (attempt.url != source.url).then(|| format!(" at {}", attempt.url));
     format!(
         "{} {}{}{}{}{} in {} ms: {}",
-        attempt.at.to_rfc3339(),
+        attempt.at.to_readable(),
         attempt.outcome,
         status(attempt),
         cache.unwrap_or_default(),
@@ -401,16 +401,16 @@ mod tests {
         ]);
         one.attempts[1].url = "https://a.example/other.json".into();
         let line = "source https://a.example/card.json: stale, no next fetch; \
-                    of the last 4 attempts 2 failed, the latest at 1970-01-01T00:00:03Z: timeout, so it was";
+                    of the last 4 attempts 2 failed, the latest at 1970-01-01 00:00:03 UTC: timeout, so it was";
         assert_eq!(lines(&domain(vec![one.clone()]), false, false), [line]);
         assert_eq!(
             lines(&domain(vec![one]), true, false),
             [
                 line,
-                "  1970-01-01T00:00:04Z not_modified (revalidated) in 7 ms: so it was",
-                "  1970-01-01T00:00:03Z timeout in 7 ms: so it was",
-                "  1970-01-01T00:00:02Z not_found at https://a.example/other.json in 7 ms: so it was",
-                "  1970-01-01T00:00:01Z card in 7 ms: so it was",
+                "  1970-01-01 00:00:04 UTC not_modified (revalidated) in 7 ms: so it was",
+                "  1970-01-01 00:00:03 UTC timeout in 7 ms: so it was",
+                "  1970-01-01 00:00:02 UTC not_found at https://a.example/other.json in 7 ms: so it was",
+                "  1970-01-01 00:00:01 UTC card in 7 ms: so it was",
             ]
         );
     }
@@ -464,7 +464,7 @@ mod tests {
             reason: Some("ticket 7".into()),
         });
         let words =
-            "acme (vouched for by an admin until 1970-01-01T00:01:00Z, not proved: ticket 7)";
+            "acme (vouched for by an admin until 1970-01-01 00:01:00 UTC, not proved: ticket 7)";
         assert_eq!(told(&view), Some(("owner", words.into())));
     }
 
@@ -472,7 +472,7 @@ mod tests {
     fn generation_and_next_check_are_told() {
         let told = facts(&domain(Vec::new()), false);
         assert!(told.contains(&("generation", "3".into())), "{told:?}");
-        let next = ("next check", "1970-01-01T00:01:00Z".to_owned());
+        let next = ("next check", "1970-01-01 00:01:00 UTC".to_owned());
         assert!(told.contains(&next), "{told:?}");
     }
 

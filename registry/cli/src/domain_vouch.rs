@@ -64,7 +64,7 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> R
         let until = domain
             .owner_vouch
             .as_ref()
-            .map(|vouch| vouch.until.to_rfc3339());
+            .map(|vouch| vouch.until.to_readable());
         format!(
             "{owner} may act as owner of {} until {}; nothing is proved by that",
             domain.domain,

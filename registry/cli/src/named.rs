@@ -2,7 +2,8 @@
 //! follows may be a text with a credential, or an act that nobody can take back.
 //!
 //! What a card says of itself names nobody: anybody can write another's address into a card of their own. So an agent
-//! is meant by an address that its card lies at; by one that it says it answers at, only to be shown.
+//! is meant by an address that its card lies at; by one that it says it answers at, only to be shown. A whole name that only
+//! one agent has is enough to show it and to talk to it, which says whom it has found, and not to act on it.
 
 use std::collections::HashSet;
 
@@ -44,8 +45,17 @@ impl Client {
     /// # Errors
     /// [`Failure::No`] where there is none, and with the list of them where there are several.
     pub async fn find_agent(&self, word: &str) -> Result<Hit, Failure> {
-        let found = self.candidates(&AgentName::parse(word)?).await?;
+        let found = self.candidates_or_namesakes(word).await?;
         found.meant_by_a_reader(word, self.base())
+    }
+
+    /// The one agent that a word names, to talk to it: also by its whole name, where no other agent has that.
+    ///
+    /// # Errors
+    /// As for [`agent_to_act_on`](Self::agent_to_act_on).
+    pub async fn agent_to_talk_to(&self, word: &str) -> Result<Hit, Failure> {
+        let found = self.candidates_or_namesakes(word).await?;
+        found.meant_by_an_act(word, self.base())
     }
 
     /// The one agent that a word names, to act on it or to send to it.
@@ -65,6 +75,25 @@ impl Client {
         }
     }
 
+    /// The agents that a word may name, or where there are none, those that have it as their whole name.
+    async fn candidates_or_namesakes(&self, word: &str) -> Result<Candidates, Failure> {
+        match AgentName::parse(word) {
+            Ok(AgentName::Host(host)) if may_be_name(word) => {
+                let found = self.candidates(&AgentName::Host(host)).await?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            }
+            Ok(name) => return self.candidates(&name).await,
+            Err(_) if may_be_name(word) => {}
+            Err(failure) => return Err(failure),
+        }
+        Ok(Candidates {
+            own: self.looked_up("name", word).await?,
+            ..Candidates::default()
+        })
+    }
+
     async fn candidates(&self, name: &AgentName) -> Result<Candidates, Failure> {
         let only = |hit: Option<Hit>| Candidates {
             own: hit.into_iter().collect(),
@@ -74,7 +103,7 @@ impl Client {
             AgentName::Id(id) => Ok(only(self.shown(&id.to_string()).await?)),
             AgentName::Urn(urn) => Ok(only(self.shown(urn).await?)),
             AgentName::Digest(digest) => Ok(Candidates {
-                own: self.listed("digest", digest).await?,
+                own: self.looked_up("digest", digest).await?,
                 ..Candidates::default()
             }),
             AgentName::Url(url) => match without_a_path(url) {
@@ -89,7 +118,7 @@ impl Client {
     async fn behind_url(&self, url: &Url) -> Result<Candidates, Failure> {
         let domain = Domain::of(url).name;
         let mut found = Candidates::default();
-        for hit in self.listed("url", url.as_str()).await? {
+        for hit in self.looked_up("url", url.as_str()).await? {
             if answers_at(&hit, url) {
                 found.answering.push(hit);
             } else if hit.summary.domain == domain {
@@ -98,7 +127,7 @@ impl Client {
                 found.named_elsewhere.push(hit);
             }
         }
-        // Look-ups leave out what is not listed, and the domain's sources tell what lies where.
+        // The domain's sources tell what lies where, also of retired agents, which look-ups leave out.
         let view = self.domain_if_any(&domain).await?;
         let sources = view.iter().flat_map(|view| &view.sources);
         let fed: HashSet<Uuid> = sources
@@ -122,7 +151,7 @@ impl Client {
         let domain = Domain::of(&url).name;
         let domain = domain.trim_end_matches('.');
         let mut found = Candidates::default();
-        for hit in self.listed("url", domain).await? {
+        for hit in self.looked_up("url", domain).await? {
             if hit.summary.domain == domain {
                 found.own.push(hit);
             } else {
@@ -170,8 +199,8 @@ impl Client {
         Ok(reply.map(|reply| reply.value.hit))
     }
 
-    /// The listed agents of a look-up.
-    async fn listed(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
+    /// The agents of a look-up that the caller may see.
+    async fn looked_up(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
         let reply = if_any(self.lookup(key, value).await)?;
         Ok(reply.map_or_else(Vec::new, |reply| reply.value.agents))
     }
@@ -199,7 +228,18 @@ fn answers_at(hit: &Hit, url: &Url) -> bool {
     })
 }
 
+/// Whether a word can be the name of an agent. Every card can have any name, so what reads like an address is none: a host
+/// that is not registered must not mean an agent that calls itself so.
+fn may_be_name(word: &str) -> bool {
+    let is_address = !word.contains(char::is_whitespace) && word.contains(['.', ':', '/', '@']);
+    !is_address && !word.trim().is_empty() && !word.contains("://") && word != "localhost"
+}
+
 impl Candidates {
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.named_elsewhere.is_empty() && self.answering.is_empty()
+    }
+
     fn meant_by_an_act(self, word: &str, base: &str) -> Result<Hit, Failure> {
         for exact in [self.own, self.named_elsewhere] {
             match one(exact) {

@@ -176,7 +176,7 @@ async fn history(
     listing.show(console, page, &received, |set| {
         vec![
             set.number.to_string(),
-            set.created_at.to_rfc3339(),
+            set.created_at.to_readable(),
             set.author.clone(),
             set.policies.to_string(),
             set.reason.clone(),

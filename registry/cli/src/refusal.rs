@@ -157,11 +157,30 @@ impl From<ClientError> for Failure {
     }
 }
 
+/// What is wrong, as a user of the program reads it. The registry's own sentences on tokens and on changes in between name
+/// the headers of the request, which a user does not write.
+fn detail(problem: &Problem) -> &str {
+    let names = |header: &str| problem.detail.contains(header);
+    match problem.status {
+        // The title says that, and what to do follows.
+        401 if names("`Authorization") => "",
+        412 if names("`If-Match`") => {
+            "Nothing was changed. Look at what is there now, then run the command again."
+        }
+        _ => &problem.detail,
+    }
+}
+
 /// A problem document in one line, with what to do about it.
 fn describe(problem: &Problem, retry_after: Option<&str>) -> String {
     let mut line = summarize(problem);
     match problem.status {
-        401 => line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN."),
+        401 => {
+            if !line.ends_with(['.', '?', '!']) {
+                line.push('.');
+            }
+            line.push_str(" Give a token with --token or in A2A_REGISTRY_TOKEN.");
+        }
         429 => {
             if let Some(seconds) = retry_after {
                 line.push_str(&format!(" Try again in {seconds} s."));
@@ -181,7 +200,7 @@ fn summarize(problem: &Problem) -> String {
     parts.extend(
         title
             .into_iter()
-            .chain([problem.detail.as_str()])
+            .chain([detail(problem)])
             .filter(|text| !text.is_empty()),
     );
     let mut line = parts.join(": ");
@@ -240,6 +259,22 @@ mod tests {
             ..Problem::default()
         };
         assert!(describe(&problem, None).contains("--token"));
+        problem.title = "A token is needed".into();
+        problem.detail = "This needs a token: send it as `Authorization: Bearer …`.".into();
+        assert_eq!(
+            describe(&problem, None),
+            "A token is needed. Give a token with --token or in A2A_REGISTRY_TOKEN."
+        );
+        problem = Problem {
+            status: 412,
+            title: "Somebody else has changed it".into(),
+            detail: "The newest policy set is 4, not the one that `If-Match` names. Nothing was changed; read it again.".into(),
+            ..Problem::default()
+        };
+        assert_eq!(
+            describe(&problem, None),
+            "Somebody else has changed it: Nothing was changed. Look at what is there now, then run the command again."
+        );
         problem = Problem {
             status: 429,
             title: "Slow down.".into(),

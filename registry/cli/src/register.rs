@@ -252,7 +252,7 @@ pub fn placed(challenge: &Challenge) -> String {
         }
     };
     match challenge.expires {
-        Some(expires) => format!("{what} (counts until {})", expires.to_rfc3339()),
+        Some(expires) => format!("{what} (counts until {})", expires.to_readable()),
         None => format!("{what} (counts as long as it stays there)"),
     }
 }

@@ -253,7 +253,7 @@ async fn list(
                 review.domain.clone(),
                 change(review),
                 review.state.to_string(),
-                review.created_at.to_rfc3339(),
+                review.created_at.to_readable(),
             ]
         })
         .collect();
@@ -320,12 +320,12 @@ fn proofs(detail: &ReviewDetail) -> String {
     parts.extend(owner.map(|owner| format!("owner {owner}")));
     parts.extend(known.proofs.iter().map(|proof| {
         let missing = proof.missing_since.map_or_else(String::new, |since| {
-            format!(", missing since {}", since.to_rfc3339())
+            format!(", missing since {}", since.to_readable())
         });
         format!(
             "proved by {} since {}{missing}",
             proof.method,
-            proof.at.to_rfc3339()
+            proof.at.to_readable()
         )
     }));
     if !known.enrolled_keys.is_empty() {
@@ -341,7 +341,7 @@ pub(super) fn alone(broken: Option<&BreakGlass>) -> String {
         format!(
             "approved by {} alone, to be confirmed by {}: {}",
             broken.by,
-            broken.until.to_rfc3339(),
+            broken.until.to_readable(),
             broken.reason
         )
     })
@@ -364,19 +364,19 @@ fn facts(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             ("digest", review.digest.clone()),
             ("approved before", text(&review.previous)),
             ("registered by", text(&review.submitter)),
-            ("opened", review.created_at.to_rfc3339()),
+            ("opened", review.created_at.to_readable()),
             (
                 "decided",
                 review
                     .decided_at
-                    .map(|at| at.to_rfc3339())
+                    .map(|at| at.to_readable())
                     .unwrap_or_default(),
             ),
             ("decided by", review.deciders.join(", ")),
             ("assigned to", text(&review.assignee)),
             (
                 "due",
-                review.due.map(Timestamp::to_rfc3339).unwrap_or_default(),
+                review.due.map(Timestamp::to_readable).unwrap_or_default(),
             ),
             ("sponsor", text(&detail.sponsor)),
             ("break-glass", alone(detail.break_glass.as_ref())),
@@ -417,7 +417,7 @@ async fn break_glass(
         return Ok(CommandOutcome::Done);
     }
     let review = &reply.value;
-    let until = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+    let until = review.due.map(Timestamp::to_readable).unwrap_or_default();
     console.line(&format!(
         "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
         review.name,

@@ -28,7 +28,7 @@ pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         console.line(&format!(
             "approved by {} at {}{counts}: {}",
             approval.account,
-            approval.at.to_rfc3339(),
+            approval.at.to_readable(),
             approval.reason
         ))?;
     }
@@ -55,7 +55,7 @@ fn said(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
         let contact = contact.map_or_else(String::new, |contact| format!(" ({contact})"));
         console.line(&format!(
             "reported by {by}{contact} at {}: {}",
-            report.at.to_rfc3339(),
+            report.at.to_readable(),
             report.reason
         ))?;
     }
@@ -75,14 +75,14 @@ fn said(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
             "earlier: {done} by {} ({}{same}) at {}: {reason}",
             earlier.by,
             earlier.rule,
-            earlier.at.to_rfc3339()
+            earlier.at.to_readable()
         ))?;
     }
     for comment in &detail.comments {
         console.line(&format!(
             "comment by {} at {}: {}",
             comment.author,
-            comment.at.to_rfc3339(),
+            comment.at.to_readable(),
             comment.text
         ))?;
     }

@@ -76,9 +76,9 @@ async fn list(
             session.account.clone(),
             session.browser.clone(),
             signed_in_with(session),
-            session.created_at.to_rfc3339(),
-            session.last_seen_at.to_rfc3339(),
-            session.expires_at.to_rfc3339(),
+            session.created_at.to_readable(),
+            session.last_seen_at.to_readable(),
+            session.expires_at.to_readable(),
         ]
     })
 }

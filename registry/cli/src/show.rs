@@ -145,7 +145,7 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Comman
         }
         rows.extend(reply.value.versions.iter().map(|version| {
             vec![
-                version.observed_at.to_rfc3339(),
+                version.observed_at.to_readable(),
                 version.state.to_string(),
                 if version.served {
                     "served".to_owned()
@@ -340,7 +340,7 @@ fn show(console: &Console, agent: &Agent) -> Result<(), Failure> {
         console.line(&format!(
             "on hold: {} since {}: {}",
             hold.hold,
-            hold.since.to_rfc3339(),
+            hold.since.to_readable(),
             hold.reason
         ))?;
     }
@@ -371,7 +371,7 @@ fn facts(agent: &Agent) -> Vec<(&'static str, String)> {
     let summary = &agent.hit.summary;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let moment = |at: Option<a2a_registry_domain::timestamp::Timestamp>| {
-        at.map(|at| at.to_rfc3339()).unwrap_or_default()
+        at.map(|at| at.to_readable()).unwrap_or_default()
     };
     let provider = summary.provider.as_ref().map(|provider| {
         [text(&provider.organization), text(&provider.url)]
@@ -441,12 +441,12 @@ fn decided(decision: &Decision) -> String {
         "{} by {} on {}{}{}{}",
         decision.state,
         decision.by,
-        decision.at.to_rfc3339(),
+        decision.at.to_readable(),
         reason.unwrap_or_default(),
         rules(&decision.rules),
         decision
             .expires_at
-            .map_or_else(String::new, |at| format!("; ends on {}", at.to_rfc3339()))
+            .map_or_else(String::new, |at| format!("; ends on {}", at.to_readable()))
     )
 }
 

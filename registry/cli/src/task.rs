@@ -1,6 +1,7 @@
 //! `task`: the tasks of an agent, spoken to directly.
 
 use a2a_client::{AgentAnswer, TaskQuery};
+use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -146,7 +147,7 @@ async fn list(
         vec![
             text(task.task_id.as_deref()),
             text(task.state.as_deref()),
-            text(changed),
+            changed.map_or_else(String::new, readable),
             text(task.context_id.as_deref()),
         ]
     });
@@ -154,6 +155,12 @@ async fn list(
     table::print(console, &["ID", "STATE", "CHANGED", "CONTEXT"], &rows)?;
     next_page(&command(arguments), arguments.limit, page.next.as_deref());
     Ok(outcome)
+}
+
+/// A time of an agent as people read it; one that is written otherwise than in RFC 3339 as it came.
+fn readable(at: &str) -> String {
+    at.parse::<Timestamp>()
+        .map_or_else(|_| at.to_owned(), Timestamp::to_readable)
 }
 
 /// The command that lists these tasks, without the program and the page, as it is typed.

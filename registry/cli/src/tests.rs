@@ -58,6 +58,7 @@ fn every_command_of_the_contract_is_understood() {
         "a2a-registry review approve 01890a5d-ac96-774b-bcce-b302099a8057 --reason fine",
         "a2a-registry agent resume a.example --reason fine --hold key_changed",
         "a2a-registry agent retire a.example --reason gone",
+        "a2a-registry agent derive-queries a.example --off",
         "a2a-registry token create ci --account ci --role publisher --expires-in-days 30",
         "a2a-registry token reset-admin --data-dir d",
         "a2a-registry model install m --data-dir d",

@@ -169,12 +169,12 @@ pub(super) fn list_of(texts: &[impl ToString]) -> String {
 pub(super) fn end_of(token: &Token) -> String {
     match token.expires_at {
         None => "never ends".to_owned(),
-        Some(at) => format!("ends on {}", at.to_rfc3339()),
+        Some(at) => format!("ends on {}", at.to_readable()),
     }
 }
 
 fn time_or_never(at: Option<Timestamp>) -> String {
-    at.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339())
+    at.map_or_else(|| "never".to_owned(), |at| at.to_readable())
 }
 
 /// Replaces the admin token in a data folder that no server holds.

@@ -53,7 +53,7 @@ pub async fn run(
         terminal::note("nothing waits for you");
     }
     for review in &waiting.reviews {
-        let due = review.due.map(|due| format!(", due {}", due.to_rfc3339()));
+        let due = review.due.map(|due| format!(", due {}", due.to_readable()));
         console.line(&format!(
             "review {} of {} ({}, {}{})",
             review.id,
@@ -70,14 +70,14 @@ pub async fn run(
             news.kind,
             news.agent,
             news.by,
-            news.at.to_rfc3339()
+            news.at.to_readable()
         ))?;
     }
     for domain in &waiting.domains {
         console.line(&format!(
             "domain {} waits for its proof until {}",
             domain.domain,
-            domain.expires.to_rfc3339()
+            domain.expires.to_readable()
         ))?;
     }
     Ok(outcome)

@@ -117,7 +117,7 @@ async fn list(
             waiver.policy.clone(),
             waiver.agent.to_string(),
             waiver.approver.clone(),
-            waiver.expires_at.to_rfc3339(),
+            waiver.expires_at.to_readable(),
             state(waiver),
             waiver.reason.clone(),
         ]
@@ -153,7 +153,7 @@ async fn grant(
     console.line(&format!(
         "{} is waived until {} (waiver {})",
         waiver.policy,
-        waiver.expires_at.to_rfc3339(),
+        waiver.expires_at.to_readable(),
         waiver.id
     ))?;
     Ok(CommandOutcome::Done)

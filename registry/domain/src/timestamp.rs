@@ -41,6 +41,15 @@ impl Timestamp {
             .format(&Rfc3339)
             .unwrap_or_else(|_| self.0.to_string())
     }
+
+    /// `2026-01-31 12:00:00 UTC`, for people.
+    pub fn to_readable(self) -> String {
+        let exact = self.to_rfc3339();
+        match (exact.get(..10), exact.get(11..19)) {
+            (Some(day), Some(second)) => format!("{day} {second} UTC"),
+            _ => exact,
+        }
+    }
 }
 
 impl From<OffsetDateTime> for Timestamp {
@@ -104,6 +113,13 @@ mod tests {
         assert_eq!(moment.to_rfc3339(), "2026-01-01T00:00:00.000001Z");
         let json = serde_json::to_string(&moment).unwrap_or_default();
         assert_eq!(serde_json::from_str::<Timestamp>(&json).ok(), Some(moment));
+    }
+
+    #[test]
+    fn people_read_a_day_and_a_time() {
+        let moment = Timestamp(1_767_225_600_000_001);
+        assert_eq!(moment.to_readable(), "2026-01-01 00:00:00 UTC");
+        assert_eq!(Timestamp(-1).to_readable(), "1969-12-31 23:59:59 UTC");
     }
 
     #[test]

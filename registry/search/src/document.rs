@@ -78,7 +78,7 @@ pub struct Document {
     /// Further values to filter by exactly and to count, each with the path that names it; at most
     /// [`MAX_ATTRIBUTES`](super::MAX_ATTRIBUTES). An agent without one of a path has no value of it.
     pub attributes: Vec<(String, String)>,
-    /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`.
+    /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
     pub lookups: Vec<String>,
     /// Key that all duplicates of the agent have, and no other agents: half of a SHA-256 digest. 0 if it has none.
     pub group: u128,

@@ -245,6 +245,14 @@ pub(super) fn listed(fields: &Fields) -> Clause {
     )
 }
 
+/// The condition of not being listed: pending, on hold or rejected.
+pub(super) fn unlisted(fields: &Fields) -> Clause {
+    Clause {
+        negated: true,
+        ..listed(fields)
+    }
+}
+
 /// The condition of not being gone.
 fn not_gone(fields: &Fields) -> Clause {
     Clause {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tantivy::collector::Count;
 use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
@@ -14,7 +15,7 @@ use super::error::IndexError;
 use super::expansion::{beginning, expand};
 use super::explained::Explainer;
 use super::facets::Facets;
-use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed};
+use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, trusted, unlisted};
 use super::filtered::FilteredQuery;
 use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
@@ -380,8 +381,23 @@ impl Index {
         })
     }
 
-    /// Finds the listed agents with this exact key, the most trusted first, then the last changed. Unreachable agents
-    /// (`gone`) are included, because a caller that looks up an address needs to know.
+    /// Counts all matches of a search, whose page and facets are not looked at.
+    ///
+    /// # Errors
+    /// The errors of [`search`](Self::search).
+    pub fn count(&self, request: &SearchRequest) -> Result<u64, IndexError> {
+        check_bounds(request)?;
+        let prepared = self.0.prepare(request)?;
+        let count = prepared
+            .view
+            .searcher
+            .search(&prepared.filtered(), &Count)?;
+        Ok(count as u64)
+    }
+
+    /// Finds the agents with this exact key: the listed ones first, of these the most trusted, then the last changed.
+    /// Unreachable agents (`gone`) are included, because a caller that looks up an address needs to know, and so are
+    /// those not listed, for the few who see them.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 100 hits.
@@ -401,16 +417,14 @@ impl Index {
         let fields = &inner.fields;
         let view = inner.view()?;
         let mut hits = Vec::new();
-        // From the highest trust level down; agents without a level come last.
-        for level in (0..=4).rev().map(Some).chain([None]) {
+        // From the highest trust level down; agents without a level come after them.
+        let levels = (0..=4).rev().map(Some).chain([None]);
+        let by_trust = levels.map(|level| vec![listed(fields), trusted(fields, level)]);
+        for mut clauses in by_trust.chain([vec![unlisted(fields)]]) {
             if hits.len() == limit {
                 break;
             }
-            let clauses = vec![
-                keyed(fields, key),
-                super::filter::trusted(fields, level),
-                listed(fields),
-            ];
+            clauses.push(keyed(fields, key));
             let page = PageCollector {
                 order: Order::Updated,
                 top: limit - hits.len(),

@@ -118,41 +118,44 @@ impl ListedAgent<'_> {
     pub(crate) fn entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
         let publisher = publisher_of(urn)?;
-        let url = format!("{}?version={}", self.links.card, self.card_digest);
-        let digest = self.card_digest.to_string();
-        let name = match self.name.trim() {
-            "" => urn.rsplit(':').next().unwrap_or(urn),
-            _ => self.name.as_ref(),
-        };
-        let provider = self.provider.as_ref();
-        let organization = provider.and_then(|one| one.organization.as_deref());
-        let is_name = is_publisher(publisher);
-        Some(Entry {
-            identifier: urn.to_owned(),
-            display_name: name.chars().take(NAME).collect(),
-            media_type: AGENT_CARD_TYPE.to_owned(),
-            trust_manifest: (is_name && self.is_proved()).then(|| TrustManifest {
+        let mut entry = self.entry_without_identifier();
+        urn.clone_into(&mut entry.identifier);
+        if self.name.trim().is_empty() {
+            let last = urn.rsplit(':').next().unwrap_or(urn);
+            entry.display_name = last.chars().take(NAME).collect();
+        }
+        if is_publisher(publisher) {
+            entry.trust_manifest = self.is_proved().then(|| TrustManifest {
                 identity: did_web(publisher),
                 identity_type: Some("did".to_owned()),
-                attestations: self.attestations(&url, &digest),
-            }),
-            url,
-            description: self
-                .description
-                .as_deref()
-                .map(|text| text.chars().take(DESCRIPTION).collect()),
-            version: self.version.as_deref().map(str::to_owned),
-            updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
-            digest: Some(digest),
-            tags: distinct(self.tags.iter().map(|tag| tag.to_lowercase())),
-            capabilities: distinct(self.skills.iter().map(|skill| skill.id.to_string())),
-            publisher: is_name.then(|| Publisher {
+                attestations: self.attestations(&entry.url),
+            });
+            let provider = self.provider.as_ref();
+            let organization = provider.and_then(|one| one.organization.as_deref());
+            entry.publisher = Some(Publisher {
                 identifier: did_web(publisher),
                 display_name: organization.unwrap_or(publisher).to_owned(),
-            }),
+            });
+        }
+        Some(entry)
+    }
+
+    /// What an entry says of the agent without what it has by its URN: identifier, publisher and trust manifest.
+    pub(crate) fn entry_without_identifier(&self) -> Entry {
+        let description = self.description.as_deref();
+        Entry {
+            display_name: self.name.chars().take(NAME).collect(),
+            media_type: AGENT_CARD_TYPE.to_owned(),
+            url: format!("{}?version={}", self.links.card, self.card_digest),
+            description: description.map(|text| text.chars().take(DESCRIPTION).collect()),
+            version: self.version.as_deref().map(str::to_owned),
+            updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
+            digest: Some(self.card_digest.to_string()),
+            tags: distinct(self.tags.iter().map(|tag| tag.to_lowercase())),
+            capabilities: distinct(self.skills.iter().map(|skill| skill.id.to_string())),
             metadata: self.metadata(),
             ..Entry::default()
-        })
+        }
     }
 
     /// Whether the domain is proved and the proof covers the card.
@@ -160,13 +163,13 @@ impl ListedAgent<'_> {
         self.trust.domain == "verified" && self.trust.level.as_deref() != Some("L0")
     }
 
-    fn attestations(&self, url: &str, digest: &str) -> Vec<Attestation> {
+    fn attestations(&self, url: &str) -> Vec<Attestation> {
         let signed = self.trust.signature == "valid";
         let attestation = signed.then(|| Attestation {
             kind: CARD_SIGNATURE.to_owned(),
             uri: url.to_owned(),
             media_type: AGENT_CARD_TYPE.to_owned(),
-            digest: digest.to_owned(),
+            digest: self.card_digest.to_string(),
         });
         attestation.into_iter().collect()
     }

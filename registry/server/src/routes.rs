@@ -83,6 +83,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_delete);
     routes
         .service(own_card::own_card)
+        .service(own_card::own_card_0_2)
         .service(own_card::own_keys);
     policies_api(routes);
     collections_api(routes);

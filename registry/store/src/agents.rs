@@ -331,6 +331,7 @@ impl Write {
                 C::OwnerId,
                 C::Submitter,
                 C::SponsorId,
+                C::DerivedQueries,
                 C::ApprovedVersion,
                 C::CertifiedAt,
                 C::RecertifyAt,

@@ -286,7 +286,7 @@ fn without_agent(name: &str, source: &SourceView) -> String {
     };
     let next = source
         .next_due
-        .map(|due| format!("; next fetch at {}", due.to_rfc3339()));
+        .map(|due| format!("; next fetch at {}", due.to_readable()));
     let detail = attempt.detail.trim_end_matches('.');
     if gave_a_card(source) {
         return format!("{which}: fetched {detail}; it has no agent that you may see");

@@ -33,7 +33,7 @@ const DEFAULT_SECONDS: u64 = 60;
 /// Which agent is talked to, and how.
 #[derive(Args, Clone)]
 pub(crate) struct AgentArgs {
-    /// Its id, URN, host or card URL
+    /// Its id, URN, host or card URL, or its whole name where no other agent has it
     #[arg(value_name = "AGENT", help_heading = None::<&str>)]
     pub agent: String,
     #[command(flatten)]
@@ -349,8 +349,18 @@ async fn load_card(
     now: Timestamp,
 ) -> Result<CalledAgent, Failure> {
     let word = &arguments.agent;
-    let id = match client.agent_to_act_on(word).await {
-        Ok(hit) => hit.summary.id,
+    let named = match arguments.unattended {
+        true => client.agent_to_act_on(word).await,
+        false => client.agent_to_talk_to(word).await,
+    };
+    let id = match named {
+        Ok(hit) => {
+            if hit.summary.name.trim().to_lowercase() == word.trim().to_lowercase() {
+                let (id, domain) = (hit.summary.id, &hit.summary.domain);
+                terminal::note(&format!("{word} is agent {id} of {domain}"));
+            }
+            hit.summary.id
+        }
         Err(Failure::No(_)) if arguments.unattended => {
             return Err(Failure::No(format!(
                 "the registry has no agent {word} that you may see; find agents with search_agents"

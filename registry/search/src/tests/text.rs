@@ -313,6 +313,11 @@ fn lookups_are_exact_and_best_first() {
     hidden.visible_to.clear();
     let mut gone = keyed(5, None, "host:a.example");
     gone.liveness = "gone".to_owned();
+    let pending = Document {
+        lifecycle: "pending".to_owned(),
+        visible_to: vec!["curators".to_owned()],
+        ..keyed(6, Some(4), "host:a.example")
+    };
     let index = built(
         dir.path(),
         vec![
@@ -322,15 +327,24 @@ fn lookups_are_exact_and_best_first() {
             keyed(4, Some(2), "host:a.example"),
             gone,
             hidden,
+            pending,
         ],
     );
-    let found = |key: &str, limit| -> Vec<Uuid> {
-        let hits = index.lookup(key, &public(), limit).unwrap();
+    let found_by = |labels: &[String], key: &str, limit| -> Vec<Uuid> {
+        let hits = index.lookup(key, labels, limit).unwrap();
         hits.into_iter().map(|hit| hit.id).collect()
     };
+    let found = |key: &str, limit| found_by(&public(), key, limit);
     assert_eq!(found("host:a.example", 10), [id(4), id(2), id(5), id(1)]);
     assert_eq!(found("host:a.example", 1), [id(4)]);
     assert_eq!(found("urn:3", 10), [id(3)]);
     assert!(found("urn:9", 10).is_empty());
     assert!(found("a.example", 10).is_empty());
+    // What is not listed comes last, whatever its level of trust, and only for those who see it.
+    let curators = ["public".to_owned(), "curators".to_owned()];
+    let all = [id(4), id(2), id(5), id(1), id(6)];
+    assert_eq!(found_by(&curators, "host:a.example", 10), all);
+    assert_eq!(found_by(&curators, "host:a.example", 4), all[..4]);
+    assert_eq!(found_by(&curators, "urn:6", 10), [id(6)]);
+    assert!(found("urn:6", 10).is_empty());
 }

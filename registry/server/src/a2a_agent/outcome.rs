@@ -90,6 +90,9 @@ pub(super) struct FoundPage {
     /// Agents whose entries are too large to be shown with the others; not kept.
     #[serde(skip)]
     pub(super) left_out: usize,
+    /// Agents that matched and have no URN; counted with the first page.
+    #[serde(default)]
+    pub(super) without_urn: u64,
 }
 
 /// An agent that a question may mean.
@@ -177,10 +180,15 @@ impl Answered {
                 entries.chain([&mut page.rest]).for_each(show_hidden);
                 page.fit();
                 let text = words::found(&page);
-                let left_out = page.left_out;
+                let numbers = [
+                    ("leftOut", page.left_out as u64),
+                    ("withoutUrn", page.without_urn),
+                ];
                 let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
-                if let Some(artifact) = shown.artifact.as_mut().filter(|_| left_out > 0) {
-                    artifact["metadata"] = object([("leftOut", left_out.into())]);
+                for (name, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
+                    if let Some(artifact) = shown.artifact.as_mut() {
+                        artifact["metadata"][name] = number.into();
+                    }
                 }
                 shown
             }
@@ -251,6 +259,7 @@ impl FoundPage {
             results: results.collect(),
             rest: self.rest.clone(),
             left_out: 0,
+            without_urn: self.without_urn,
         }
     }
 
@@ -332,6 +341,7 @@ mod tests {
             results: vec![(Uuid::nil(), entry.clone())],
             rest: json!({"referrals": [evil]}),
             left_out: 0,
+            without_urn: 0,
         });
         let about = Outcome::About {
             skill: "describe-agent".into(),
@@ -373,6 +383,7 @@ mod tests {
                 results: agents.iter().map(entry).collect(),
                 rest: json!({"pageToken": "next"}),
                 left_out: 0,
+                without_urn: 0,
             }),
         }
     }

@@ -355,6 +355,7 @@ mod tests {
             results: vec![(Uuid::nil(), entry)],
             rest: json!({"pageToken": "next"}),
             left_out: 0,
+            without_urn: 0,
         };
         let done = Work {
             outcome: Outcome::Found(page),

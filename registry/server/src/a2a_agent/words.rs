@@ -4,6 +4,7 @@ use a2a_registry_api::{Agent, Interface, PolicyDecision, Summary};
 use serde_json::Value;
 
 use super::outcome::{Choice, FoundPage};
+use crate::ard::left_out::left_out_sentence;
 use crate::pages::text::{ADDRESS, LINE, QUOTED, TEASER, line, quoted};
 
 /// The most skills that a description has.
@@ -14,11 +15,12 @@ const MAX_ADDRESSES: usize = 10;
 /// A page of agents.
 pub(super) fn found(page: &FoundPage) -> String {
     let further = page.rest.get("pageToken").is_some();
+    let without_urn = left_out_sentence(page.without_urn);
     if page.results.is_empty() && page.left_out == 0 {
-        return match further {
-            true => "No agents on this page. Say \"more\" for the next page.".to_owned(),
-            false => "No agents were found. Try other words. Agents whose domain nobody has proved are not found here."
-                .to_owned(),
+        return match (further, without_urn) {
+            (true, _) => "No agents on this page. Say \"more\" for the next page.".to_owned(),
+            (false, Some(sentence)) => format!("No agents were found. {sentence}"),
+            (false, None) => "No agents were found. Try other words.".to_owned(),
         };
     }
     let mut text = match page.results.len() {
@@ -53,6 +55,9 @@ pub(super) fn found(page: &FoundPage) -> String {
         count => text.push_str(&format!(
             "\n\n{count} agents of this page are left out, because their entries are too large."
         )),
+    }
+    if let Some(sentence) = without_urn {
+        text.push_str(&format!("\n\n{sentence}"));
     }
     if further {
         text.push_str("\n\nSay \"more\" in this conversation for the next page.");
@@ -181,6 +186,7 @@ mod tests {
             results: vec![(Uuid::nil(), entry)],
             rest: json!({}),
             left_out: 0,
+            without_urn: 0,
         });
         let safe = r#""x\"  2. \"y\" Trust level: vouched""#;
         let expected = format!(

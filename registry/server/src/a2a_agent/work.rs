@@ -1,7 +1,7 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
-use a2a_registry_api::{Agent, AgentList, DecisionRequest, Hit};
+use a2a_registry_api::{Agent, DecisionRequest, Hit};
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -16,6 +16,7 @@ use super::tasks::owner;
 use super::words;
 use crate::agents::rendered::agent_answered;
 use crate::ard::base;
+use crate::ard::left_out::agents_without_urn;
 use crate::ard::result::result_value;
 use crate::ard::terms::conditions;
 use crate::caller::Caller;
@@ -24,8 +25,8 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide;
 use crate::search::find::{Extra, found};
-use crate::search::query::SearchQuery;
-use crate::search::search;
+use crate::search::lookup;
+use crate::search::query::{LookupQuery, SearchQuery};
 
 /// The name of this door in page tokens.
 const DOOR: &str = "a2a";
@@ -33,8 +34,6 @@ const DOOR: &str = "a2a";
 const PAGE: u32 = 10;
 /// The most agents on a page; more are not given, as there.
 const MAX_PAGE: u32 = 100;
-/// Agents that are looked at for one of a name.
-const NAMED: u32 = 20;
 /// What came of the work, and how its search goes on.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -105,11 +104,15 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
         results: Vec::with_capacity(found.answer.hits.len()),
         rest: json!({}),
         left_out: 0,
+        without_urn: 0,
     };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
             page.results.push((row.id, result));
         }
+    }
+    if query.page_token.is_none() {
+        page.without_urn = agents_without_urn(context, caller, &query, &extra).await?;
     }
     if asked.federation == Federation::Referrals {
         page.rest["referrals"] = json!([]);
@@ -162,6 +165,7 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
             results: Vec::new(),
             rest: json!({}),
             left_out: 0,
+            without_urn: 0,
         };
         return Ok(Work {
             outcome: Outcome::Found(page),
@@ -189,23 +193,19 @@ async fn named(context: &Context, caller: &Caller, asked: &str) -> Result<Named,
             Err(error) => Err(error),
         };
     }
-    let query = SearchQuery {
-        q: Some(format!("\"{}\"", asked.replace('"', " "))),
-        page_size: Some(NAMED),
-        ..SearchQuery::default()
+    let query = LookupQuery {
+        name: Some(asked.to_owned()),
+        ..LookupQuery::default()
     };
-    let body = match search(context, caller, &query).await {
-        Ok(body) => body,
-        // A name longer than any query is nobody's.
-        Err(error) if error.kind == ErrorKind::Invalid => return Ok(Named::None),
+    let found = match lookup(context, caller, &query).await {
+        Ok(found) => found.agents,
+        // A name longer than any that is looked up is nobody's.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
+            return Ok(Named::None);
+        }
         Err(error) => return Err(error),
     };
-    let list: AgentList =
-        serde_json::from_slice(&body).map_err(|error| AppError::internal(error.to_string()))?;
-    let wanted = asked.to_lowercase();
-    let mut fitting: Vec<Hit> = list.agents;
-    fitting.retain(|hit| hit.summary.name.trim().to_lowercase() == wanted);
-    match fitting.as_slice() {
+    match found.as_slice() {
         [] => Ok(Named::None),
         [one] => {
             let id = one.summary.id.to_string();
@@ -255,8 +255,11 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
     };
     let rendered =
         serde_json::to_vec(&*agent).map_err(|error| AppError::internal(error.to_string()))?;
-    let data = ListedAgent::read(&rendered).and_then(|agent| agent.entry());
-    let data = data.map(|entry| json!(entry));
+    let listed = ListedAgent::read(&rendered);
+    let data = listed.map(|listed| match listed.entry() {
+        Some(entry) => json!(entry),
+        None => without_identifier(&listed, agent.hit.summary.id),
+    });
     Ok(Outcome::About {
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,
@@ -264,6 +267,16 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
         text: words::described(&agent),
         data,
     })
+}
+
+/// An agent without a URN, as an entry that has its id in place of an identifier of catalogs.
+fn without_identifier(listed: &ListedAgent<'_>, id: Uuid) -> Value {
+    let mut entry = json!(listed.entry_without_identifier());
+    if let Some(members) = entry.as_object_mut() {
+        members.remove("identifier");
+        members.insert("id".to_owned(), json!(id));
+    }
+    entry
 }
 
 async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcome, Fault> {

@@ -199,12 +199,18 @@ pub(crate) fn interfaces(card: &AgentCard) -> Vec<Interface> {
         .collect()
 }
 
+/// The key by which agents of this name are looked up.
+pub(crate) fn name_key(name: &str) -> String {
+    format!("name:{}", name.trim().to_lowercase())
+}
+
 /// The keys of an agent for look-ups.
 fn lookups(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),
         format!("digest:{}", record.version.content_digest),
         format!("host:{}", record.agent.domain),
+        name_key(&record.card.name),
     ];
     keys.extend(record.agent.urn.iter().map(|urn| format!("urn:{urn}")));
     let mut urls: Vec<String> = record

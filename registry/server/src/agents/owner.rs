@@ -28,7 +28,8 @@ use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
 
-/// Sets an agent's visibility with its groups, which its owner may only narrow, its labels, which only curators set, and its sponsor.
+/// Sets an agent's visibility with its groups, which its owner may only narrow, its labels and the acceptance of
+/// derived queries, which only curators set, and its sponsor.
 ///
 /// # Errors
 /// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
@@ -56,12 +57,26 @@ pub async fn agent_patch(
         check_labels(labels)?;
         state.agent.labels = serde_json::to_string(labels).unwrap_or_else(|_| "{}".into());
     }
+    if let Some(accepted) = patch.derived_queries {
+        caller.demand(Permission::Curate)?;
+        state.agent.derived_queries = accepted;
+    }
     if let Some(sponsor) = &patch.sponsor {
         state.agent.sponsor_id = sponsor_named(&write, sponsor).await?;
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.touch(&mut state);
     follow_policies(context, &write, &mut ledger, &mut state).await?;
+    let data = event_data(patch);
+    ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_act(context, &touched).await;
+    agent_show(context, caller, &seen.id.to_string()).await
+}
+
+/// What the event of a change tells: the members that it sets, and always visibility and labels.
+fn event_data(patch: &AgentPatch) -> serde_json::Value {
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(groups) = &patch.groups {
         data["groups"] = json!(groups);
@@ -72,11 +87,10 @@ pub async fn agent_patch(
     if let Some(sponsor) = &patch.sponsor {
         data["sponsor"] = json!(sponsor);
     }
-    ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
-    agent_show(context, caller, &seen.id.to_string()).await
+    if let Some(accepted) = patch.derived_queries {
+        data["derived_queries"] = json!(accepted);
+    }
+    data
 }
 
 /// Sets who finds an agent: its visibility, and the groups that see it while it is restricted. An owner only narrows both.

@@ -95,6 +95,7 @@ pub(crate) async fn view_with_holds(
         decision: decision(context, record).await?,
         coverage: record.coverage().into(),
         sponsor: sponsor_of(context, &record.agent).await?,
+        derived_queries: record.agent.derived_queries,
         groups: Vec::new(),
         collections: Vec::new(),
         holds: record.holds.iter().map(hold_view).collect(),

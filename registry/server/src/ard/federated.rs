@@ -37,6 +37,8 @@ pub(crate) struct Federated {
     /// A [`SearchResponse`] as JSON.
     pub(crate) response: Bytes,
     pub(crate) missing: Vec<String>,
+    /// Agents here that match and have no URN; counted with the first page.
+    pub(crate) without_urn: u64,
 }
 
 /// A page of the merged list. The first page asks the peers; the list is kept for the pages after it. Another process, or
@@ -67,6 +69,7 @@ pub(super) async fn federated(
         Federated {
             response: response(hits, &source, most, None, next.as_deref()),
             missing,
+            ..Federated::default()
         }
     };
     let (key, offset) = match position {
@@ -99,6 +102,7 @@ pub(super) async fn federated(
     Ok(Federated {
         response: response.into(),
         missing,
+        ..Federated::default()
     })
 }
 

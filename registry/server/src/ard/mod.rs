@@ -5,8 +5,10 @@
 
 mod explore;
 mod federated;
+pub(crate) mod left_out;
 mod list;
 mod published;
+mod queries;
 pub(crate) mod result;
 pub mod routes;
 mod search;
@@ -24,6 +26,7 @@ use serde_json::from_slice;
 use uuid::Uuid;
 
 use crate::agents::records::records;
+use crate::ard::queries::representative_queries;
 use crate::caller::{Caller, ENTRIES};
 use crate::catalog_entry::{any_entry, base_of};
 use crate::context::Context;
@@ -35,10 +38,6 @@ use crate::search::within::{COLLECTION, Within};
 
 /// The name of this door in page tokens.
 const DOOR: &str = "ard";
-/// Questions of an entry: ARD 0.9 refuses fewer than two and more than five.
-const QUESTIONS: std::ops::RangeInclusive<usize> = 2..=5;
-/// The longest question, in characters.
-const QUESTION_CHARS: usize = 200;
 
 /// Which part of the registry is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -164,7 +163,7 @@ struct HitId {
     id: Option<Uuid>,
 }
 
-/// Whole entries, with questions where the cards have examples for them.
+/// Whole entries, with representative queries where the cards have examples for them, or where they may be derived.
 async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>, AppError> {
     let read: Vec<(Option<Uuid>, Entry)> = rows
         .iter()
@@ -179,45 +178,19 @@ async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>
     let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
         .into_iter()
         .map(|record| {
-            let questions = questions(&record.card);
-            (record.agent.id, (record.version.digest, questions))
+            let derives = context.config.ard.derive_queries || record.agent.derived_queries;
+            let queries = representative_queries(&record.card, derives);
+            (record.agent.id, (record.version.digest, queries))
         })
         .collect();
     let entries = read.into_iter().map(|(id, mut entry)| {
         let card = id.and_then(|id| cards.remove(&id));
         // The database may be ahead of the index, with a card that nobody has approved.
         let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());
-        if let Some((_, questions)) = same {
-            entry.representative_queries = questions;
+        if let Some((_, queries)) = same {
+            entry.representative_queries = queries;
         }
         entry
     });
     Ok(entries.collect())
-}
-
-/// Two to five of the card's examples, of each skill in turn; none where there are fewer.
-fn questions(card: &a2a_card::AgentCard) -> Vec<String> {
-    let most = card.skills.iter().map(|skill| skill.examples.len()).max();
-    let mut questions: Vec<String> = Vec::new();
-    for turn in 0..most.unwrap_or(0) {
-        for skill in &card.skills {
-            let Some(example) = skill.examples.get(turn).map(|text| text.trim()) else {
-                continue;
-            };
-            let fits = !example.is_empty() && example.chars().count() <= QUESTION_CHARS;
-            if fits
-                && questions.len() < *QUESTIONS.end()
-                && !questions.iter().any(|one| one == example)
-            {
-                questions.push(example.to_owned());
-            }
-        }
-        if questions.len() == *QUESTIONS.end() {
-            break;
-        }
-    }
-    match questions.len() >= *QUESTIONS.start() {
-        true => questions,
-        false => Vec::new(),
-    }
 }

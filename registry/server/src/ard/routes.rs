@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::IntoResponses;
 
 use crate::ard::federated::Federated;
+use crate::ard::left_out::left_out_sentence;
 use crate::ard::list::ListQuery;
 use crate::ard::{Part, explore, list, search};
 use crate::caller::Caller;
@@ -25,6 +26,9 @@ use crate::memory::agents::RenderedJson;
 
 /// Names the peers that were asked and gave nothing.
 const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-missing");
+
+/// Says what the search did not count; the answer itself takes no further members.
+const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
 
 /// Answers to everybody, which caches ask for again.
 const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
@@ -109,7 +113,7 @@ fn caching(caller: &Caller) -> HeaderValue {
     }
 }
 
-/// The answer to a search, with a header that names peers which gave nothing.
+/// The answer to a search, with headers that name peers which gave nothing, and agents that have no URN.
 fn searched(caller: &Caller, found: Federated) -> HttpResponse {
     let mut response = answer::bytes(StatusCode::OK, found.response);
     belongs_to(&mut response, caching(caller));
@@ -117,6 +121,10 @@ fn searched(caller: &Caller, found: Federated) -> HttpResponse {
         && let Ok(names) = HeaderValue::from_str(&found.missing.join(", "))
     {
         response.headers_mut().insert(PEERS_MISSING, names);
+    }
+    let hint = left_out_sentence(found.without_urn);
+    if let Some(Ok(hint)) = hint.map(|hint| HeaderValue::from_str(&hint)) {
+        response.headers_mut().insert(HINT, hint);
     }
     response
 }
@@ -142,6 +150,8 @@ fn of(collection: CollectionRef) -> Part {
         (status = 200, description = "A page of results", body = SearchResponse, headers(
             ("A2A-Registry-Peers-Missing" = String,
              description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+            ("A2A-Registry-Hint" = String,
+             description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
         )),
         Failures,
     )
@@ -230,6 +240,8 @@ pub async fn ard_retrieve(
         (status = 200, description = "A page of results", body = SearchResponse, headers(
             ("A2A-Registry-Peers-Missing" = String,
              description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+            ("A2A-Registry-Hint" = String,
+             description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
         )),
         Failures,
     )

@@ -5,6 +5,7 @@ use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_search::ExactFilter;
 
 use crate::ard::federated::{Federated, federated};
+use crate::ard::left_out::agents_without_urn;
 use crate::ard::result::{HIGHEST, response};
 use crate::ard::terms::conditions;
 use crate::ard::{Part, demand_ard, extra, without_collection};
@@ -12,7 +13,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::federation::{has_peers, referrals};
-use crate::search::find::{Found, found};
+use crate::search::find::{Extra, Found, found};
 use crate::search::query::SearchQuery;
 
 /// Results on a page by default.
@@ -40,6 +41,22 @@ impl<'a> Asking<'a> {
             size: page_size(request.page_size, DEFAULT_RESULTS)?,
         })
     }
+
+    /// It as a search of `/v1/agents`.
+    fn query(&self, size: u32, token: Option<String>) -> SearchQuery {
+        SearchQuery {
+            q: Some(self.text.to_owned()),
+            collection: self.part.names(),
+            page_size: Some(size),
+            page_token: token,
+            ..SearchQuery::default()
+        }
+    }
+
+    /// What it asks beside that.
+    fn extra(&self, context: &Context) -> Extra {
+        extra(context, self.part, self.conditions.clone())
+    }
 }
 
 /// A page of results, and the peers that were asked and gave nothing.
@@ -55,15 +72,32 @@ pub(crate) async fn search(
 ) -> Result<Federated, AppError> {
     demand_ard(context)?;
     let asking = Asking::read(part, request)?;
+    let mut answer = answer_to(context, caller, &asking, request).await?;
+    if request.page_token.is_none() {
+        let (query, extra) = (asking.query(asking.size, None), asking.extra(context));
+        let counted = agents_without_urn(context, caller, &query, &extra).await;
+        answer.without_urn = counted.map_err(without_collection)?;
+    }
+    Ok(answer)
+}
+
+/// A page of the results that were asked for: of this registry, or of its peers too.
+async fn answer_to(
+    context: &Context,
+    caller: &Caller,
+    asking: &Asking<'_>,
+    request: &SearchRequest,
+) -> Result<Federated, AppError> {
+    let part = asking.part;
     // A collection is of this registry: its peers know nothing of it.
     // Who may find nothing here is not shown others' either.
     let finds_any = !part.labels(context, caller).is_empty();
     let asks_peers = part.collection.is_none() && finds_any && has_peers(context);
     if request.federation == Federation::Auto && asks_peers {
-        return federated(context, caller, &asking, request).await;
+        return federated(context, caller, asking, request).await;
     }
     let token = request.page_token.clone();
-    let found = own_page(context, caller, &asking, asking.size, token).await?;
+    let found = own_page(context, caller, asking, asking.size, token).await?;
     let referred = (request.federation == Federation::Referrals).then(|| match part.collection {
         None => referrals(context),
         Some(_) => Vec::new(),
@@ -73,7 +107,7 @@ pub(crate) async fn search(
     let hits = &found.answer.hits;
     Ok(Federated {
         response: response(hits, &source, HIGHEST, referred.as_deref(), next),
-        missing: Vec::new(),
+        ..Federated::default()
     })
 }
 
@@ -85,14 +119,7 @@ pub(super) async fn own_page(
     size: u32,
     token: Option<String>,
 ) -> Result<Found, AppError> {
-    let query = SearchQuery {
-        q: Some(asking.text.to_owned()),
-        collection: asking.part.names(),
-        page_size: Some(size),
-        page_token: token,
-        ..SearchQuery::default()
-    };
-    let extra = extra(context, asking.part, asking.conditions.clone());
+    let (query, extra) = (asking.query(size, token), asking.extra(context));
     let found = found(context, caller, &query, &extra).await;
     found.map_err(without_collection)
 }

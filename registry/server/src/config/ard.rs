@@ -10,6 +10,9 @@ pub struct ArdConfig {
     pub enabled: bool,
     /// Which entries of catalogs are kept that are no agent cards.
     pub entries: KeptEntries,
+    /// Whether agents whose cards have fewer than two examples get representative queries that are derived from their
+    /// skills. A curator may accept that for one agent where it is off.
+    pub derive_queries: bool,
 }
 
 impl Default for ArdConfig {
@@ -17,6 +20,7 @@ impl Default for ArdConfig {
         Self {
             enabled: true,
             entries: KeptEntries::default(),
+            derive_queries: false,
         }
     }
 }

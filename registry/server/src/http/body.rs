@@ -18,6 +18,7 @@ use crate::http::auth::judge_again;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
+use crate::http::whole_numbers::plain_integers;
 
 /// The body as a `T`: JSON, at most `limits.json_bytes` bytes.
 #[derive(Debug, Clone)]
@@ -225,6 +226,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             "This must be an object, not an array.",
         ));
     }
+    let bytes = &*plain_integers(bytes);
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let inner = error.inner();

@@ -30,3 +30,4 @@ pub mod stream_places;
 pub mod unread_bytes;
 pub mod unread_limit;
 pub mod visitor;
+mod whole_numbers;

@@ -240,6 +240,32 @@ async fn live_page(
     })
 }
 
+/// Counts the agents that match the words of a query at each of these doors.
+///
+/// # Errors
+/// As [`found`].
+pub(crate) async fn match_counts(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+    doors: &[Extra],
+) -> Result<Vec<u64>, AppError> {
+    let words = SearchQuery {
+        mode: Some(Mode::Lexical.as_str().to_owned()),
+        page_token: None,
+        ..query.clone()
+    };
+    let mut requests = Vec::with_capacity(doors.len());
+    for door in doors {
+        let search = Search::prepare(context, caller, &words, door).await?;
+        requests.push(search.request(context, caller)?);
+    }
+    run(context, caller, move |index| {
+        requests.iter().map(|one| index.count(one)).collect()
+    })
+    .await
+}
+
 /// Counts values of properties over all matches of a query.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ pub mod render;
 pub mod routes;
 pub mod saved;
 pub mod saved_routes;
+pub(crate) mod skill_names;
 pub(crate) mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
@@ -111,7 +112,7 @@ pub async fn suggest(
     })
 }
 
-/// Looks up agents by address, host, URN or digest.
+/// Looks up agents by address, host, URN, digest or name.
 ///
 /// # Errors
 /// `Invalid` unless exactly one is given; `NotFound` if no agent has it.
@@ -136,7 +137,7 @@ pub async fn lookup(
     hide_in_hits(context, caller, &mut rows).await?;
     if rows.is_empty() {
         return Err(AppError::not_found(
-            "No agent that you may see has this URL, URN or digest.",
+            "No agent that you may see has this URL, URN, digest or name.",
         ));
     }
     let agents = rows

@@ -11,6 +11,7 @@ use crate::memory::last_crawl::last_crawl;
 use crate::search::fetched;
 use crate::search::query::SearchQuery;
 use crate::search::search;
+use crate::search::skill_names::{SkillNames, skill_names};
 
 /// How many of the newest agents are shown.
 const NEWEST: u32 = 6;
@@ -34,6 +35,8 @@ pub(crate) struct Overview {
     pub tags: Vec<FacetValue>,
     /// Skills, the most frequent first.
     pub skills: Vec<FacetValue>,
+    /// The names of the first of these skills.
+    pub skill_names: SkillNames,
     /// The newest agents.
     pub newest: Vec<Hit>,
     /// When the card of an agent that everybody finds was last fetched, to within a minute.
@@ -58,6 +61,7 @@ impl Overview {
             protocols: values("protocol_version"),
             tags: values("tag"),
             skills: values("skill"),
+            skill_names: SkillNames::new(),
             agents: list.total,
             newest: list.agents,
             crawled,
@@ -93,7 +97,9 @@ pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overv
         .filter_map(|hit| hit.summary.liveness.last_seen);
     let crawled = last_crawl(&context.store, context.now()).await?.into_iter();
     let crawled = crawled.chain(newest).max();
-    Ok(Overview::new(list, domains, crawled))
+    let mut overview = Overview::new(list, domains, crawled);
+    overview.skill_names = skill_names(context, caller, &overview.skills).await;
+    Ok(overview)
 }
 
 /// The number of domains whose agents a caller may find, from the cache of searches where nothing has changed.

@@ -3,8 +3,8 @@
 use a2a_crawler::fetch::card_under;
 use a2a_crawler::guard::Domain;
 use a2a_registry_api::limits::{
-    LookupDigest, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_URL, MAX_LOOKUP_URN,
-    PageSize, one_of,
+    LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
+    MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
 };
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
@@ -16,6 +16,7 @@ use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
+use crate::agents::documents::name_key;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
@@ -163,7 +164,7 @@ pub struct SuggestQuery {
     pub q: String,
 }
 
-/// Parameters of a look-up: exactly one of the three.
+/// Parameters of a look-up: exactly one of the four.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -177,6 +178,9 @@ pub struct LookupQuery {
     /// Digest of a card.
     #[param(value_type = Option<LookupDigest>, inline)]
     pub digest: Option<String>,
+    /// Whole name of an agent, in any case. Every card can have any name.
+    #[param(value_type = Option<LookupName>, inline)]
+    pub name: Option<String>,
 }
 
 impl SearchQuery {
@@ -350,22 +354,26 @@ impl LookupQuery {
     /// # Errors
     /// `Invalid` unless exactly one is given.
     pub(crate) fn keys(&self) -> Result<Vec<String>, AppError> {
-        match (&self.url, &self.urn, &self.digest) {
-            (Some(url), None, None) => {
+        match (&self.url, &self.urn, &self.digest, &self.name) {
+            (Some(url), None, None, None) => {
                 check_length("/url", url, MAX_LOOKUP_URL)?;
                 Ok(url_keys(url.trim()))
             }
-            (None, Some(urn), None) => {
+            (None, Some(urn), None, None) => {
                 check_length("/urn", urn, MAX_LOOKUP_URN)?;
                 Ok(vec![format!("urn:{urn}")])
             }
-            (None, None, Some(digest)) => {
+            (None, None, Some(digest), None) => {
                 check_length("/digest", digest, MAX_LOOKUP_DIGEST)?;
                 Ok(vec![format!("digest:{digest}")])
             }
+            (None, None, None, Some(name)) => {
+                check_length("/name", name, MAX_LOOKUP_NAME)?;
+                Ok(vec![name_key(name)])
+            }
             _ => Err(AppError::invalid(
                 "",
-                "Give exactly one of url, urn and digest.",
+                "Give exactly one of url, urn, digest and name.",
             )),
         }
     }

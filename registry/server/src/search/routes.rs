@@ -49,7 +49,7 @@ pub async fn agent_suggest(
     answer::json(StatusCode::OK, &suggestions)
 }
 
-/// Look up agents by card URL, endpoint URL, host, URN or digest
+/// Look up agents by card URL, endpoint URL, host, URN, digest or name
 ///
 /// Exactly one parameter is required.
 #[utoipa::path(

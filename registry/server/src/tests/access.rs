@@ -82,6 +82,7 @@ const ADMINS: &[Who] = &[Admin, Bootstrap];
 pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("agent_card", ANYONE),
     ("own_card", ANYONE),
+    ("own_card_0_2", ANYONE),
     ("own_keys", ANYONE),
     ("agent_card_well_known", ANYONE),
     ("agent_card_well_known_0_2", ANYONE),
@@ -376,7 +377,14 @@ async fn a_token_that_has_ended_is_refused_everywhere() {
 fn reads_tokens(id: &str) -> bool {
     !matches!(
         id,
-        "livez" | "readyz" | "metrics" | "own_card" | "own_keys" | "ard_catalog" | "ai_catalog"
+        "livez"
+            | "readyz"
+            | "metrics"
+            | "own_card"
+            | "own_card_0_2"
+            | "own_keys"
+            | "ard_catalog"
+            | "ai_catalog"
     )
 }
 

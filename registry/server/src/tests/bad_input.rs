@@ -113,6 +113,31 @@ async fn a_body_at_the_limit_is_read() {
         .problem(422, "target-refused");
 }
 
+/// JSON Schema counts such numbers as integers, and so does every body.
+#[actix_web::test]
+async fn an_integer_may_be_written_with_point_or_exponent() {
+    let registry = Registry::new().await;
+    let ask = async |path: &str, body: &str| {
+        let request = post(path).insert_header(("content-type", "application/json"));
+        registry.ask(request.set_payload(body.to_owned())).await
+    };
+    for (name, days, status) in [("a", "30.0", 201), ("b", "3e1", 201), ("c", "30.5", 400)] {
+        let body = format!(
+            r#"{{"account": "clerk-{name}", "role": "reader", "name": "{name}", "expires_in_days": {days}}}"#
+        );
+        let answer = ask("/v1/tokens", &body).await;
+        assert_eq!(answer.status, status, "{days}: {answer:?}");
+        if status == 400 {
+            let problem = answer.problem(400, "invalid-request");
+            assert_eq!(problem["errors"][0]["pointer"], "/expires_in_days");
+        }
+    }
+    for (size, status) in [("2.0", 200), ("2.5", 400)] {
+        let body = format!(r#"{{"query": {{"text": "echo"}}, "pageSize": {size}}}"#);
+        assert_eq!(ask("/ard/search", &body).await.status, status, "{size}");
+    }
+}
+
 #[actix_web::test]
 async fn a_coded_body_is_refused() {
     let registry = Registry::new().await;

@@ -126,6 +126,34 @@ async fn the_document_served_has_the_limits_of_its_operator() {
     }
 }
 
+/// openapi-generator writes TypeScript that does not compile for a list whose items have alternatives, where the list is one
+/// of several alternatives itself.
+#[test]
+fn no_alternative_is_a_list_of_alternatives() {
+    fn check(document: &Value, value: &Value, at: &str) {
+        for alternatives in ["oneOf", "anyOf"].map(|name| value.get(name)) {
+            for one in alternatives.and_then(Value::as_array).into_iter().flatten() {
+                let items = one.get("items").map(|items| named(document, items));
+                let nested = items.is_some_and(|items| {
+                    items.get("oneOf").is_some() || items.get("anyOf").is_some()
+                });
+                assert!(!nested, "{at}: {one}");
+            }
+        }
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    check(document, member, &format!("{at}/{name}"));
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(document, item, at)),
+            _ => {}
+        }
+    }
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    check(&document, &document, "");
+}
+
 #[test]
 fn every_reference_leads_somewhere() {
     fn references(value: &serde_json::Value, found: &mut Vec<String>) {

@@ -50,6 +50,8 @@ pub mod agent {
         pub submitter: Option<Uuid>,
         /// The account that answers for it inside the company.
         pub sponsor_id: Option<Uuid>,
+        /// Whether a curator has accepted queries that are derived from its skills, for its entry of ARD.
+        pub derived_queries: bool,
         /// The version served.
         pub approved_version: Option<Uuid>,
         /// Since when the term of its approval runs.

@@ -205,6 +205,7 @@ fn new_agent(
         owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
         sponsor_id: None,
+        derived_queries: false,
         audience: None,
         collections: None,
         collection_audience: None,

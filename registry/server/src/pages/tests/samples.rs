@@ -19,8 +19,8 @@ use uuid::Uuid;
 use crate::agent_page::background::{Background, DayTotal};
 use crate::agent_page::diff::DiffMaterial;
 use crate::config::Config;
-use crate::search::page::FoundList;
 use crate::search::page::providers::names_in;
+use crate::search::page::{FoundList, ValueNames};
 
 pub const NOW: Timestamp = Timestamp(1_767_225_600_000_000);
 pub const REGISTRY: &str = "https://registry.example.com";
@@ -32,7 +32,10 @@ pub const HOSTILE: &str = "'; $(id) `id` <script>alert(1)</script> \"><img src=x
 /// A list as the page of a search takes it.
 pub fn found(list: AgentList) -> FoundList {
     FoundList {
-        providers: names_in(&list.agents),
+        names: ValueNames {
+            providers: names_in(&list.agents),
+            ..ValueNames::default()
+        },
         list,
     }
 }
@@ -315,6 +318,7 @@ pub fn agent(card: AgentCard, text: &str) -> Agent {
         },
         coverage: Coverage::Covered.into(),
         sponsor: Some(text.into()),
+        derived_queries: false,
         groups: vec![text.into()],
         collections: vec![text.into()],
         holds: Vec::new(),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use a2a_registry_api::{Facet, FacetValue};
 
 use crate::pages::{auth, text, trust};
+use crate::search::page::ValueNames;
 use crate::search::page::links::{FACETS, FILTERS, link, toggled};
-use crate::search::page::providers::ProviderNames;
 use crate::search::query::SearchQuery;
+use crate::search::skill_names::SkillNames;
 
 /// How many values of a facet are seen at once; the others unfold.
 const SEEN: usize = 6;
@@ -39,17 +40,17 @@ pub(crate) struct Active {
 }
 
 /// The display name of a value.
-fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
+fn label(name: &str, value: &str, names: &ValueNames) -> String {
     match (name, value) {
         ("provider", _) => {
-            let name = providers.get(&value.to_lowercase());
+            let name = names.providers.get(&value.to_lowercase());
             text::line(name.map_or(value, String::as_str), 60)
         }
         ("capability", "streaming") => "Streaming".to_owned(),
         ("capability", "push_notifications") => "Push notifications".to_owned(),
         ("capability", "extended_agent_card") => "Extended card".to_owned(),
         ("auth", _) => auth::word(value),
-        ("skill", _) => text::line(&skill_words(value), 60),
+        ("skill", _) => text::line(&skill_label(value, &names.skills), 60),
         ("signature", _) | ("liveness", _) => words(value),
         ("unmanaged", "true") => "nobody answers for it".to_owned(),
         ("unmanaged", "false") => "somebody answers for it".to_owned(),
@@ -57,9 +58,11 @@ fn label(name: &str, value: &str, providers: &ProviderNames) -> String {
     }
 }
 
-/// The id of a skill as words: most ids are the name with other separators.
-pub(crate) fn skill_words(id: &str) -> String {
-    id.replace(['-', '_'], " ")
+/// The name of a skill, or where it is not known its id as words: most ids are the name with other separators.
+pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
+    names
+        .get(id)
+        .map_or_else(|| id.replace(['-', '_'], " "), Clone::clone)
 }
 
 /// A state as people write it.
@@ -79,14 +82,14 @@ fn words(value: &str) -> String {
 }
 
 /// The filters in force.
-pub(crate) fn active(query: &SearchQuery, providers: &ProviderNames) -> Vec<Active> {
+pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
     let mut active = Vec::new();
     let mut values_of = query.clone();
     for (name, title, values) in FILTERS {
         for value in values(&mut values_of).iter() {
             active.push(Active {
                 title,
-                label: label(name, value, providers),
+                label: label(name, value, names),
                 link: toggled(query, values, value),
             });
         }
@@ -94,7 +97,7 @@ pub(crate) fn active(query: &SearchQuery, providers: &ProviderNames) -> Vec<Acti
     if let Some(trust) = &query.trust {
         active.push(Active {
             title: "Trust, at least",
-            label: label("trust", trust, providers),
+            label: label("trust", trust, names),
             link: link(query, |query| query.trust = None),
         });
     }
@@ -102,12 +105,12 @@ pub(crate) fn active(query: &SearchQuery, providers: &ProviderNames) -> Vec<Acti
 }
 
 /// The facets of a response in which there is something to choose: neither a single value nor values that every hit has
-/// narrow anything, unless one of them is chosen. Providers are shown by these names.
+/// narrow anything, unless one of them is chosen. Providers and skills are shown by these names.
 pub(crate) fn facets(
     query: &SearchQuery,
     counted: &BTreeMap<String, Facet>,
     total: u64,
-    providers: &ProviderNames,
+    names: &ValueNames,
 ) -> Vec<FacetView> {
     FACETS
         .iter()
@@ -120,7 +123,7 @@ pub(crate) fn facets(
             let mut seen: Vec<ValueView> = values
                 .iter()
                 .filter(|value| !value.value.is_empty())
-                .map(|value| view(query, name, value, providers))
+                .map(|value| view(query, name, value, names))
                 .collect();
             let narrows = (seen.len() > 1 || *name == "trust")
                 && seen.iter().any(|value| value.count < total);
@@ -160,12 +163,7 @@ fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
     levels
 }
 
-fn view(
-    query: &SearchQuery,
-    name: &str,
-    counted: &FacetValue,
-    providers: &ProviderNames,
-) -> ValueView {
+fn view(query: &SearchQuery, name: &str, counted: &FacetValue, names: &ValueNames) -> ValueView {
     let value = &counted.value;
     let filter = FILTERS.iter().find(|(filter, ..)| *filter == name);
     let (chosen, link) = match filter {
@@ -180,7 +178,7 @@ fn view(
         }
     };
     ValueView {
-        label: label(name, value, providers),
+        label: label(name, value, names),
         meaning: if name == "trust" {
             trust::level_meaning(value)
         } else {
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skills_are_named_in_words() {
+    fn skills_have_their_names_or_their_ids_as_words() {
         let value = |value: &str| FacetValue {
             value: value.to_owned(),
             count: 1,
@@ -208,9 +206,13 @@ mod tests {
         };
         let counted = BTreeMap::from([("skill".to_owned(), facet)]);
         let query = SearchQuery::default();
-        let shown = super::facets(&query, &counted, 2, &ProviderNames::new());
+        let names = ValueNames {
+            skills: SkillNames::from([("plan_itinerary".to_owned(), "Plan a trip".to_owned())]),
+            ..ValueNames::default()
+        };
+        let shown = super::facets(&query, &counted, 2, &names);
         let labels: Vec<&str> = shown[0].seen.iter().map(|one| &*one.label).collect();
-        assert_eq!(labels, ["book flights", "plan itinerary"]);
+        assert_eq!(labels, ["book flights", "Plan a trip"]);
         let link = shown[0].seen[0].link.as_deref();
         assert_eq!(link, Some("/?skill=book-flights"));
     }
@@ -233,7 +235,7 @@ mod tests {
         };
         let facets = BTreeMap::from([("trust".to_owned(), facet)]);
         let query = SearchQuery::default();
-        let shown = super::facets(&query, &facets, 125, &ProviderNames::new());
+        let shown = super::facets(&query, &facets, 125, &ValueNames::default());
         let counts: Vec<(&str, u64)> = shown[0]
             .seen
             .iter()
@@ -247,6 +249,6 @@ mod tests {
             other_count: 0,
         };
         let facets = BTreeMap::from([("trust".to_owned(), all)]);
-        assert!(super::facets(&query, &facets, 125, &ProviderNames::new()).is_empty());
+        assert!(super::facets(&query, &facets, 125, &ValueNames::default()).is_empty());
     }
 }

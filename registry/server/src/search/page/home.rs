@@ -11,7 +11,8 @@ use crate::pages::text::{self, LINE, TEASER};
 use crate::pages::trust::{self, Badge};
 use crate::pages::{auth, only};
 use crate::search::overview::Overview;
-use crate::search::page::facets::skill_words;
+use crate::search::page::facets::skill_label;
+use crate::search::skill_names::SkillNames;
 
 /// The most tags and skills shown.
 const TAGS: usize = 14;
@@ -89,8 +90,8 @@ impl Contents {
             agents: text::with_noun(overview.agents, "agent", "agents"),
             domains: text::with_noun(overview.domains, "domain", "domains"),
             crawled: TimeView::maybe(overview.crawled, now),
-            skills: links("skill", &overview.skills, SKILLS),
-            tags: links("tag", &overview.tags, TAGS),
+            skills: links("skill", &overview.skills, SKILLS, &overview.skill_names),
+            tags: links("tag", &overview.tags, TAGS, &SkillNames::new()),
             newest: overview.newest.iter().map(NewAgent::new).collect(),
         }
     }
@@ -130,13 +131,13 @@ impl FirstStep {
 }
 
 /// The most frequent values of a filter, as links to their agents.
-fn links(filter: &str, values: &[FacetValue], most: usize) -> Vec<ValueLink> {
+fn links(filter: &str, values: &[FacetValue], most: usize, skills: &SkillNames) -> Vec<ValueLink> {
     let shown = values.iter().filter(|one| !one.value.trim().is_empty());
     shown
         .take(most)
         .map(|one| ValueLink {
             label: match filter {
-                "skill" => text::line(&skill_words(&one.value), 40),
+                "skill" => text::line(&skill_label(&one.value, skills), 40),
                 _ => text::line(&one.value, 40),
             },
             count: text::grouped(one.count),

@@ -31,6 +31,7 @@ use crate::pages::text;
 use crate::search::fetched;
 use crate::search::overview::overview;
 use crate::search::query::{BY_CONTENT, SearchQuery};
+use crate::search::skill_names::{SkillNames, skill_names};
 use crate::search::{asks_meaning, search};
 
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
@@ -102,7 +103,14 @@ struct FoundAgents {
 #[derive(Debug)]
 pub(crate) struct FoundList {
     pub list: AgentList,
+    pub names: ValueNames,
+}
+
+/// The names that values of facets are shown by.
+#[derive(Debug, Default)]
+pub(crate) struct ValueNames {
     pub providers: ProviderNames,
+    pub skills: SkillNames,
 }
 
 /// Shows the first page, or searches where the address says for what.
@@ -158,8 +166,13 @@ async fn listed(
     let mut list: AgentList = serde_json::from_slice(&answer)
         .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
     fetched::complete(context, &mut list.agents).await;
-    let providers = provider_names(context, caller, &list).await;
-    Ok(FoundList { list, providers })
+    let skills = list.facets.get("skill");
+    let skills = skills.map_or(&[][..], |facet| facet.values.as_slice());
+    let names = ValueNames {
+        providers: provider_names(context, caller, &list).await,
+        skills: skill_names(context, caller, skills).await,
+    };
+    Ok(FoundList { list, names })
 }
 
 /// The query of the page's address. An empty member, which a form may send, is none.
@@ -192,7 +205,7 @@ impl SearchPage {
     ) -> (StatusCode, Self) {
         let mut status = StatusCode::OK;
         let asked = links::asks(query);
-        let mut providers = ProviderNames::new();
+        let mut names = ValueNames::default();
         let outcome = match answer {
             Err(error) => {
                 let problem = Problem::from(error);
@@ -207,8 +220,8 @@ impl SearchPage {
                 hints: hints(&list),
             },
             Ok(answer) => {
-                providers = answer.providers;
-                Outcome::Found(found(query, answer.list, &providers, now))
+                names = answer.names;
+                Outcome::Found(found(query, answer.list, &names, now))
             }
         };
         let words = query.q.clone().unwrap_or_default();
@@ -230,7 +243,7 @@ impl SearchPage {
                     chosen: *value == sorted,
                 })
                 .collect(),
-            active: facets::active(query, &providers),
+            active: facets::active(query, &names),
             unfiltered: links::unfiltered(query),
             saved: match asked {
                 true => link(query, |_| {}).trim_start_matches("/?").to_owned(),
@@ -244,12 +257,7 @@ impl SearchPage {
     }
 }
 
-fn found(
-    query: &SearchQuery,
-    list: AgentList,
-    providers: &ProviderNames,
-    now: Timestamp,
-) -> FoundAgents {
+fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestamp) -> FoundAgents {
     let hints = hints(&list);
     // Only by relevance do they come last, so that folding them changes no order.
     let folds = query.order() == "relevance";
@@ -262,7 +270,7 @@ fn found(
         total: text::grouped(list.total),
         hits: views(false),
         weak: views(true),
-        facets: facets::facets(query, &list.facets, list.total, providers),
+        facets: facets::facets(query, &list.facets, list.total, names),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
             "hybrid" => Some("by full text and meaning"),

@@ -8,8 +8,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::pages::frame::Frame;
-use crate::search::page::providers::ProviderNames;
-use crate::search::page::{FoundList, SearchPage, read};
+use crate::search::page::{FoundList, SearchPage, ValueNames, read};
 
 /// The page for a query's address, with one hit whose score is explained.
 fn page(address: &str) -> String {
@@ -72,7 +71,7 @@ fn render(address: &str, list: AgentList) -> String {
         &query,
         Ok(FoundList {
             list,
-            providers: ProviderNames::new(),
+            names: ValueNames::default(),
         }),
         "https://registry.example.com",
         Timestamp(0),

@@ -1,0 +1,55 @@
+//! Agents that a search leaves out because they have no URN, by which catalogs name entries.
+
+use a2a_registry_api::ard::AGENT_CARD_TYPE;
+use a2a_registry_search::{ExactFilter, Property};
+
+use crate::caller::Caller;
+use crate::catalog_entry::any_entry;
+use crate::context::Context;
+use crate::error::AppError;
+use crate::search::find::{Extra, match_counts};
+use crate::search::query::SearchQuery;
+
+/// The number of agents that match the words and conditions of a search and have no URN.
+///
+/// # Errors
+/// As [`found`](crate::search::find::found).
+pub(crate) async fn agents_without_urn(
+    context: &Context,
+    caller: &Caller,
+    query: &SearchQuery,
+    extra: &Extra,
+) -> Result<u64, AppError> {
+    let mut all = extra.clone();
+    all.exact.retain(|one| !every_agent_fits(one));
+    let mut named = all.clone();
+    named.exact.push(any_entry());
+    let counts = match_counts(context, caller, query, &[all, named]).await?;
+    // The index may have changed between the two.
+    Ok(match counts.as_slice() {
+        [all, named] => all.saturating_sub(*named),
+        _ => 0,
+    })
+}
+
+/// Whether a condition holds for every agent that has an entry. Of an agent without one the index keeps no type.
+fn every_agent_fits(condition: &ExactFilter) -> bool {
+    let is_type = condition.property == Property::Attribute("type".to_owned());
+    let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
+    *condition == any_entry() || (is_type && takes_agents)
+}
+
+/// A sentence about them; `None` where there are none.
+pub(crate) fn left_out_sentence(agents: u64) -> Option<String> {
+    match agents {
+        0 => None,
+        1 => Some(
+            "1 agent that matches is left out: it has no URN, because nobody has proved its domain. /v1/agents finds it."
+                .to_owned(),
+        ),
+        count => Some(format!(
+            "{count} agents that match are left out: they have no URN, because nobody has proved their domains. \
+             /v1/agents finds them."
+        )),
+    }
+}

@@ -1,0 +1,134 @@
+//! Representative queries of an entry: examples of the card, and queries derived from its skills where that is allowed.
+
+use a2a_card::{AgentCard, Skill};
+
+/// Fewest queries of an entry: ARD 0.9 refuses fewer.
+const FEWEST: usize = 2;
+/// Most queries of an entry: ARD 0.9 refuses more.
+const MOST: usize = 5;
+/// The longest query, in characters.
+const MAX_CHARS: usize = 200;
+
+/// Two to five of the card's examples, of each skill in turn; where it has fewer than two and `derives` holds, queries from
+/// the names and then the descriptions of its skills follow them. None where there are fewer than two in all.
+pub(super) fn representative_queries(card: &AgentCard, derives: bool) -> Vec<String> {
+    let turns = card.skills.iter().map(|skill| skill.examples.len()).max();
+    let examples = (0..turns.unwrap_or(0)).flat_map(|turn| {
+        let of_turn = move |skill: &Skill| Some(skill.examples.get(turn)?.trim().to_owned());
+        card.skills.iter().filter_map(of_turn)
+    });
+    let mut queries = Vec::new();
+    add_queries(&mut queries, examples);
+    if derives && queries.len() < FEWEST {
+        let named = card.skills.iter().filter_map(query_from_name);
+        let described = card.skills.iter().filter_map(query_from_description);
+        add_queries(&mut queries, named.chain(described));
+    }
+    if queries.len() < FEWEST {
+        queries.clear();
+    }
+    queries
+}
+
+/// Adds the first queries that fit and that are not there, up to [`MOST`] in all.
+fn add_queries(queries: &mut Vec<String>, more: impl Iterator<Item = String>) {
+    for query in more {
+        if queries.len() == MOST {
+            return;
+        }
+        let fits = !query.is_empty() && query.chars().count() <= MAX_CHARS;
+        if fits && !queries.contains(&query) {
+            queries.push(query);
+        }
+    }
+}
+
+fn query_from_name(skill: &Skill) -> Option<String> {
+    let name = in_one_line(&skill.name);
+    (!name.is_empty()).then(|| format!("Which agent offers {name}?"))
+}
+
+/// A query from the first sentence of a skill's description, unless that only repeats the name.
+fn query_from_description(skill: &Skill) -> Option<String> {
+    let description = in_one_line(skill.description.as_deref()?);
+    let first = description.split(". ").next().unwrap_or_default();
+    let first = first.trim_end_matches(['.', '!', '?', ' ']);
+    let is_new = !first.is_empty() && first.to_lowercase() != skill.name.trim().to_lowercase();
+    is_new.then(|| format!("Which agent does this: {first}?"))
+}
+
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(name: &str, description: Option<&str>, examples: &[&str]) -> Skill {
+        Skill {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            description: description.map(str::to_owned),
+            examples: examples.iter().map(|&example| example.to_owned()).collect(),
+            ..Skill::default()
+        }
+    }
+
+    fn card(skills: Vec<Skill>) -> AgentCard {
+        AgentCard {
+            skills,
+            ..AgentCard::default()
+        }
+    }
+
+    #[test]
+    fn examples_come_from_each_skill_in_turn_and_need_no_derivation() {
+        let two = card(vec![
+            skill("A", None, &["a1", "a2", " "]),
+            skill("B", Some("Does B."), &["b1", "a1", "b2", "b3"]),
+        ]);
+        for derives in [false, true] {
+            let queries = representative_queries(&two, derives);
+            assert_eq!(queries, ["a1", "b1", "a2", "b2", "b3"]);
+        }
+    }
+
+    #[test]
+    fn too_few_examples_are_followed_by_derived_queries_where_that_is_allowed() {
+        let one = card(vec![skill(
+            "Currency  conversion",
+            Some("Converts amounts\n between currencies. Rates are of the day."),
+            &["10 EUR in USD"],
+        )]);
+        assert!(representative_queries(&one, false).is_empty());
+        let expected = [
+            "10 EUR in USD",
+            "Which agent offers Currency conversion?",
+            "Which agent does this: Converts amounts between currencies?",
+        ];
+        assert_eq!(representative_queries(&one, true), expected);
+    }
+
+    #[test]
+    fn there_are_two_to_five_of_bounded_length_or_none() {
+        let many = (0..9).map(|number| skill(&format!("Skill {number}"), None, &[]));
+        let many = representative_queries(&card(many.collect()), true);
+        assert_eq!(
+            (many.len(), many[4].as_str()),
+            (5, "Which agent offers Skill 4?")
+        );
+        let long = "x".repeat(201);
+        for (name, description) in [
+            ("Echo", None),
+            ("Echo", Some("echo.")),
+            ("Echo", Some("  ")),
+            ("Echo", Some(long.as_str())),
+            (long.as_str(), Some("Says it again.")),
+        ] {
+            let alone = card(vec![skill(name, description, &[])]);
+            let queries = representative_queries(&alone, true);
+            assert!(queries.is_empty(), "{name} {description:?}: {queries:?}");
+        }
+    }
+}

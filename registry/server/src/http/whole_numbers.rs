@@ -1,0 +1,98 @@
+//! Whole numbers in the JSON of requests: JSON Schema counts 150.0 and 1.5e2 as integers, as many a client writes them, and
+//! serde reads neither as one.
+
+use std::borrow::Cow;
+
+/// The largest integer below which a floating-point number holds every integer: 2^53.
+const MOST: f64 = 9_007_199_254_740_992.0;
+
+/// The text with every whole number written without point and exponent. What is no JSON stays that.
+pub(super) fn plain_integers(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut plain: Vec<u8> = Vec::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(byte) = text.get(at) {
+        at = match byte {
+            b'"' => end_of_string(text, at),
+            b'-' | b'0'..=b'9' => {
+                let end = end_of_number(text, at);
+                if let Some(integer) = integer(&text[at..end]) {
+                    plain.extend_from_slice(&text[copied..at]);
+                    plain.extend_from_slice(integer.as_bytes());
+                    copied = end;
+                }
+                end
+            }
+            _ => at + 1,
+        };
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    plain.extend_from_slice(&text[copied..]);
+    Cow::Owned(plain)
+}
+
+/// The place behind the string that begins there.
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = text.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    text.len()
+}
+
+/// The place behind the number that begins there.
+fn end_of_number(text: &[u8], start: usize) -> usize {
+    let rest = text[start..].iter();
+    let belongs = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+    start + rest.take_while(belongs).count()
+}
+
+/// A number with a point or an exponent as an integer; `None` where it is none, or has neither.
+fn integer(number: &[u8]) -> Option<String> {
+    if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
+        return None;
+    }
+    // Not by the standard library, which takes more than JSON does.
+    let value: f64 = serde_json::from_slice(number).ok()?;
+    let is_whole = value.fract() == 0.0 && value.abs() <= MOST;
+    // Zero is added for -0.0, which is written with its sign.
+    is_whole.then(|| format!("{:.0}", value + 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_lose_point_and_exponent_and_nothing_else_changes() {
+        for (text, expected) in [
+            (r#"{"a":150.0}"#, r#"{"a":150}"#),
+            (r#"[1.5e2, -2.00,1E1,-0.0,1e-1]"#, "[150, -2,10,0,1e-1]"),
+            (r#"{"a":1.5,"b":7}"#, r#"{"a":1.5,"b":7}"#),
+            (
+                r#"{"1.0":"2.0 \" 3.0","c":4.0}"#,
+                r#"{"1.0":"2.0 \" 3.0","c":4}"#,
+            ),
+            ("9007199254740992.0", "9007199254740992"),
+            ("9007199254740994.0", "9007199254740994.0"),
+            // No JSON, and none afterwards.
+            ("1.", "1."),
+            ("01.0", "01.0"),
+            ("1.0.0", "1.0.0"),
+            ("--1.0", "--1.0"),
+            (r#""open 1.0"#, r#""open 1.0"#),
+            (r#""\"#, r#""\"#),
+        ] {
+            let plain = plain_integers(text.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&plain), expected);
+            let was_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
+            let is_json = serde_json::from_slice::<serde_json::Value>(&plain).is_ok();
+            assert_eq!(is_json, was_json, "{text}");
+        }
+    }
+}

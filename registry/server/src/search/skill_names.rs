@@ -1,0 +1,99 @@
+//! Names of skills as cards write them, by the ids that facets count.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_api::FacetValue;
+use a2a_registry_search::{
+    ExactFilter, FacetName, Filters, HitRow, IndexError, Property, SearchRequest,
+};
+use serde::Deserialize;
+
+use crate::caller::Caller;
+use crate::context::Context;
+use crate::index_pool::run;
+
+/// The most skills whose names are looked up for one page.
+const LOOKED_UP: usize = 12;
+
+/// Names of skills, by their ids.
+pub(crate) type SkillNames = BTreeMap<String, String>;
+
+/// The part of a stored hit that names its skills.
+#[derive(Deserialize)]
+struct StoredHit {
+    skills: Vec<StoredSkill>,
+}
+
+#[derive(Deserialize)]
+struct StoredSkill {
+    id: String,
+    name: String,
+}
+
+/// The names of the most frequent of these skills: each from the agent with it that changed last, of those that the caller
+/// finds. They are kept while the index stays as it is; a skill whose name cannot be looked up has none.
+pub(crate) async fn skill_names(
+    context: &Context,
+    caller: &Caller,
+    counted: &[FacetValue],
+) -> SkillNames {
+    let ids = counted.iter().map(|one| one.value.clone());
+    let ids: Vec<String> = ids.take(LOOKED_UP).collect();
+    if ids.is_empty() {
+        return SkillNames::new();
+    }
+    let policies = context.policies.in_force();
+    let (labels, class) = (caller.labels(&policies), caller.class_labels(&policies));
+    let key = format!(
+        "names of skills {ids:?} {} {} {}",
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+    );
+    let cached = context.searches.answers.get(&key);
+    if let Some(names) = cached.and_then(|names| serde_json::from_slice(&names).ok()) {
+        return names;
+    }
+    let found = run(context, caller, move |index| {
+        let row_with = |id: &String| -> Result<(String, Option<HitRow>), IndexError> {
+            let exact = ExactFilter {
+                property: Property::Facet(FacetName::Skill),
+                values: vec![id.clone()],
+            };
+            let request = SearchRequest {
+                filters: Filters {
+                    exact: vec![exact],
+                    ..Filters::default()
+                },
+                visible_to: labels.clone(),
+                class: class.clone(),
+                limit: 1,
+                ..SearchRequest::default()
+            };
+            Ok((id.clone(), index.search(&request)?.hits.pop()))
+        };
+        ids.iter().map(row_with).collect::<Result<Vec<_>, _>>()
+    });
+    let Ok(found) = found.await else {
+        return SkillNames::new();
+    };
+    let names: SkillNames = found
+        .into_iter()
+        .filter_map(|(id, row)| {
+            let name = name_in(&row?, &id)?;
+            Some((id, name))
+        })
+        .collect();
+    if let Ok(kept) = serde_json::to_vec(&names) {
+        context.searches.answers.insert(key, kept.into());
+    }
+    names
+}
+
+/// The name of the skill with this id in a hit.
+fn name_in(row: &HitRow, id: &str) -> Option<String> {
+    let stored: StoredHit = serde_json::from_slice(&row.hit).ok()?;
+    let skill = stored.skills.into_iter().find(|skill| skill.id == id)?;
+    // Where a card names none, the name is the id, and words are better than that.
+    Some(skill.name).filter(|name| !name.trim().is_empty() && name != id)
+}

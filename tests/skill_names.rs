@@ -1,0 +1,62 @@
+//! Pages show the names of skills, which facets count by their ids.
+
+use reqwest::Method;
+
+use crate::support::cards::card;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::program::assert_ended;
+use crate::support::serving::ServingRegistry;
+use crate::support::setup::Setup;
+
+/// The page at that path, as everybody sees it.
+async fn page(served: &ServingRegistry, path: &str) -> String {
+    let page = served.request(Method::GET, path).send().await.unwrap();
+    assert_eq!(page.status(), 200, "{path}");
+    page.text().await.unwrap()
+}
+
+/// The label of the link of this class that leads to the agents with a skill.
+fn label(page: &str, class: &str, id: &str) -> Option<String> {
+    let links = page.split(&format!("<a class=\"{class}\"")).skip(1);
+    let mut links = links.filter_map(|link| link.split_once('>'));
+    let (_, content) = links.find(|(tag, _)| tag.contains(&format!("skill={id}")))?;
+    let (_, label) = content.split_once("<bdi>")?;
+    Some(label.split_once("</bdi>")?.0.to_owned())
+}
+
+#[tokio::test]
+async fn facets_and_the_first_page_show_names_of_skills() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let publish = async |path: &str, agent: &str, id: &str, skill: &str| {
+        let named = format!("\"name\": \"{skill}\"");
+        let card = card(agent, id).replace(&format!("\"name\": \"{id}\""), &named);
+        origin.answer(path, OriginReply::json(card));
+        served.register(&origin.url(path)).await;
+        let query = format!("q={agent}");
+        served.found(&query).await.summary.id.to_string()
+    };
+    publish("/a.json", "Firstling", "s-17", "Book <flights>").await;
+    publish("/b.json", "Secondary", "plan_trips", "plan_trips").await;
+    let expected = [
+        ("s-17", "Book &#60;flights&#62;"),
+        // Where a card names none, the id stands for it.
+        ("plan_trips", "plan trips"),
+    ];
+    for (path, class) in [("/", "chip"), ("/?sort=name", "value")] {
+        let shown = page(&served, path).await;
+        for (id, name) in expected {
+            let label = label(&shown, class, id);
+            assert_eq!(label.as_deref(), Some(name), "{path} {id}: {shown}");
+        }
+    }
+    // The name of a skill of an agent that a caller does not see is not shown to it.
+    let hidden = publish("/c.json", "Thirdly", "s-17", "Board the secret plane").await;
+    let hide = ["agent", "visibility", &hidden, "internal"];
+    assert_ended(&served.run(&hide).await, 0, "");
+    for path in ["/", "/?sort=name"] {
+        let shown = page(&served, path).await;
+        assert!(!shown.contains("secret plane"), "{path}: {shown}");
+        assert!(shown.contains("Book &#60;flights&#62;"), "{path}: {shown}");
+    }
+}
