@@ -272,7 +272,7 @@ fn describe(part: &Value, media_type: Option<&str>) -> String {
     }
 }
 
-/// A member by its name, or by that name in snake_case, as agents after the a2a-protocol skill have it.
+/// A member by its name, or by that name in `snake_case`, as agents after the a2a-protocol skill have it.
 pub(super) fn field<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
     let members = holder.as_object()?;
     let in_snake_case = || members.get(&snake_case(name));

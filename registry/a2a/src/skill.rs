@@ -1,5 +1,5 @@
 //! The forms of 1.0 as the a2a-protocol skill describes them, after which code assistants write agents: methods begin with
-//! `a2a.`, and members are in snake_case.
+//! `a2a.`, and members are in `snake_case`.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(super) fn document(operation: Operation<'_>, standard: Value) -> Value {
     document
 }
 
-/// A value with the names of its members in snake_case.
+/// A value with the names of its members in `snake_case`.
 fn in_snake_case(value: Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -57,7 +57,7 @@ fn in_snake_case(value: Value) -> Value {
     }
 }
 
-/// A name in camelCase as snake_case has it.
+/// A name in camelCase as `snake_case` has it.
 pub(super) fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for character in name.chars() {

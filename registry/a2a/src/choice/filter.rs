@@ -21,7 +21,7 @@ pub struct InterfaceFilter {
     /// The address to call instead of those of the card, or where the card names none.
     pub url: Option<String>,
     /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which is right for
-    /// a card in snake_case. Either way the other forms are tried where the agent does not know the first.
+    /// a card in `snake_case`. Either way the other forms are tried where the agent does not know the first.
     pub skill_first: bool,
 }
 

@@ -22,7 +22,7 @@ pub enum Dialect {
     V1Grpc,
     /// 0.3 over gRPC, whose messages are those of 0.3 over HTTP+JSON.
     V0Grpc,
-    /// 1.0 over JSON-RPC as the a2a-protocol skill describes it: methods begin with `a2a.`, members are in snake_case.
+    /// 1.0 over JSON-RPC as the a2a-protocol skill describes it: methods begin with `a2a.`, members are in `snake_case`.
     SkillJsonRpc,
     /// 1.0 over HTTP+JSON as that skill describes it, at paths of its own.
     SkillRest,

@@ -35,7 +35,7 @@ fn task(state: &str) -> Value {
         "artifacts": [{"artifact_id": "a", "parts": [{"text": "fine"}]}]})
 }
 
-/// The agent behind a server whose card is in snake_case.
+/// The agent behind a server whose card is in `snake_case`.
 fn first(server: &RawServer, binding: &str) -> Agent {
     let mut card = card(&server.base, binding, Some("1.0"));
     card.capabilities.streaming = true;
@@ -225,8 +225,8 @@ async fn a_stream_is_put_together_from_members_in_snake_case_and_resumed() {
             ),
         ];
         let server = RawServer::start(replies).await;
-        let stream = first(&server, binding).events(&Message::text("m", "hi"));
-        let (_, answer, error) = all(stream.await.unwrap()).await;
+        let (agent, message) = (first(&server, binding), Message::text("m", "hi"));
+        let (_, answer, error) = all(agent.events(&message).await.unwrap()).await;
         assert_eq!(error, None);
         assert_eq!(
             (answer.text.as_str(), answer.context_id.as_deref()),

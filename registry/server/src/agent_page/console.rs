@@ -102,7 +102,7 @@ pub(crate) async fn refusal_to_call(
 }
 
 impl ConsoleView {
-    /// The console for an agent, unless the caller may not call it for that reason. One with a card in snake_case is called in
+    /// The console for an agent, unless the caller may not call it for that reason. One with a card in `snake_case` is called in
     /// the forms of the a2a-protocol skill first.
     pub(crate) fn new(
         agent: &Agent,

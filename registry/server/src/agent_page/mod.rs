@@ -252,7 +252,7 @@ impl AgentPage {
     }
 }
 
-/// Whether the served card is one of 1.0 in snake_case, as the a2a-protocol skill has it.
+/// Whether the served card is one of 1.0 in `snake_case`, as the a2a-protocol skill has it.
 fn is_snake_case(versions: &Result<VersionList, AppError>) -> bool {
     let mut versions = versions.iter().flat_map(|list| &list.versions);
     let served = versions.find(|version| version.served);
