@@ -17,7 +17,8 @@ async fn page(served: &ServingRegistry, path: &str) -> String {
 
 /// The label of the link of this class that leads to the agents with a skill.
 fn label(page: &str, class: &str, id: &str) -> Option<String> {
-    let links = page.split(&format!("<a class=\"{class}\"")).skip(1);
+    let start = format!("<a class=\"{class}\"");
+    let links = page.split(&start).skip(1);
     let mut links = links.filter_map(|link| link.split_once('>'));
     let (_, content) = links.find(|(tag, _)| tag.contains(&format!("skill={id}")))?;
     let (_, label) = content.split_once("<bdi>")?;

@@ -119,7 +119,7 @@ async fn a_card_comes_with_its_exact_bytes_and_its_freshness() {
     assert_eq!(validators.etag.as_deref(), Some("\"1\""));
 }
 
-/// S3 and CloudFront answer 403 for a file that is missing, gateways 401 or 405.
+/// S3 and `CloudFront` answer 403 for a file that is missing, gateways 401 or 405.
 #[tokio::test]
 async fn the_older_path_is_fetched_after_any_response_without_a_card() {
     for (first, outcome) in [
