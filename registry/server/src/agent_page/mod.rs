@@ -108,6 +108,20 @@ struct LinksView {
     origin: Option<String>,
 }
 
+impl LinksView {
+    fn new(agent: &Summary) -> Self {
+        let api = format!("/v1/agents/{}", agent.id);
+        let address = |url: &str| text::line(url, text::ADDRESS);
+        Self {
+            card: format!("{api}/card"),
+            versions: format!("{api}/versions"),
+            resolver: address(&agent.links.resolver),
+            origin: agent.links.origin.as_deref().map(address),
+            this: api,
+        }
+    }
+}
+
 /// The data of the page.
 pub(crate) struct Material {
     /// The agent.
@@ -124,6 +138,8 @@ pub(crate) struct Material {
     pub governed: Option<GovernedView>,
     /// Why the caller may not call it; `None` if it may.
     pub refused: Option<String>,
+    /// Whether its card is one of 1.0 in `snake_case`, as the a2a-protocol skill has it.
+    pub is_snake_case: bool,
 }
 
 /// Shows an agent.
@@ -175,6 +191,7 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
     let agent = agent?;
     Ok(Material {
         refused: refusal_to_call(context, caller, &agent).await,
+        is_snake_case: record.version.wire_family == Family::Snake1.as_str(),
         agent,
         versions,
         findings: findings_of(context, row, record.version.clone()).ok(),
@@ -195,6 +212,7 @@ impl AgentPage {
             background,
             governed,
             refused,
+            is_snake_case,
         } = material;
         let summary = &agent.hit.summary;
         let id = summary.id.to_string();
@@ -203,8 +221,6 @@ impl AgentPage {
             resolver: &summary.links.resolver,
             registry: &config.public_url(),
         };
-        let api = format!("/v1/agents/{id}");
-        let is_snake_case = is_snake_case(&versions);
         Self {
             frame,
             urn: summary.urn.as_deref().map(|urn| text::line(urn, 300)),
@@ -235,28 +251,11 @@ impl AgentPage {
             similar: similar.as_ref().and_then(SimilarView::new),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
             governed,
-            links: LinksView {
-                card: format!("{api}/card"),
-                versions: format!("{api}/versions"),
-                resolver: text::line(&summary.links.resolver, text::ADDRESS),
-                origin: summary
-                    .links
-                    .origin
-                    .as_deref()
-                    .map(|url| text::line(url, text::ADDRESS)),
-                this: api,
-            },
+            links: LinksView::new(summary),
             digest: text::line(&summary.card_digest, LINE),
             id,
         }
     }
-}
-
-/// Whether the served card is one of 1.0 in `snake_case`, as the a2a-protocol skill has it.
-fn is_snake_case(versions: &Result<VersionList, AppError>) -> bool {
-    let mut versions = versions.iter().flat_map(|list| &list.versions);
-    let served = versions.find(|version| version.served);
-    served.is_some_and(|version| version.wire_family == Family::Snake1.as_str())
 }
 
 /// The snippets of an agent, with a note where it may know none of what they call.

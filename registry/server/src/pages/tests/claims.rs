@@ -42,6 +42,7 @@ fn agent(change: impl FnOnce(&mut Material)) -> Page {
         background: samples::background(""),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     change(&mut material);
     let frame = Frame::new(&Config::default(), "agent");

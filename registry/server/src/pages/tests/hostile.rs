@@ -130,6 +130,7 @@ pub fn hostile_agent(text: &str) -> AgentPage {
         background: samples::background(text),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     AgentPage::new(frame(), material, &Config::default(), NOW)
 }
@@ -349,6 +350,7 @@ fn a_link_needs_an_address_of_the_web() {
         background: samples::background(""),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     let page = split(
         &AgentPage::new(frame(), material, &Config::default(), NOW)
@@ -386,6 +388,7 @@ fn a_page_has_a_bounded_length_whatever_is_on_it() {
         background: samples::background(""),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     let html = AgentPage::new(frame(), material, &Config::default(), NOW)
         .render()

@@ -67,6 +67,7 @@ fn agent(document: &serde_json::Value) -> String {
         background: samples::background(""),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     AgentPage::new(frame("agent"), material, &samples::config(), NOW)
         .render()
@@ -377,6 +378,7 @@ fn without_a_contact_nothing_offers_a_report() {
         background: samples::background(""),
         governed: None,
         refused: None,
+        is_snake_case: false,
     };
     let html = AgentPage::new(frame("agent"), material, &Config::default(), NOW)
         .render()
