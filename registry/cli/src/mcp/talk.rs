@@ -181,6 +181,9 @@ fn without_commands(error: &TalkError, agent: &str) -> String {
         TalkError::CredentialsRefused { status, detail } => format!(
             "the agent refused the credentials that are kept for it ({status}){detail}; ask the user to renew them {keep}"
         ),
+        TalkError::NoInterface => {
+            "the card lists no interface, so there is no address to send to".to_owned()
+        }
         TalkError::KeyHasNoPlace => {
             "an API key is kept for the agent, and its card does not say where to send it"
                 .to_owned()
@@ -275,6 +278,19 @@ mod tests {
     use a2a_client::{AgentAnswer, Dialect};
 
     use super::*;
+
+    #[test]
+    fn a_model_is_told_of_no_flags() {
+        for error in [
+            TalkError::NoInterface,
+            TalkError::KeyHasNoPlace,
+            TalkError::NoQuery,
+            TalkError::NoMethod { name: "ListTasks" },
+        ] {
+            let line = without_commands(&error, "a");
+            assert!(!line.contains("--"), "{line}");
+        }
+    }
 
     /// A model reads the structured part as well as the text.
     #[test]

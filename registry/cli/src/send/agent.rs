@@ -15,6 +15,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use bytes::Bytes;
 use clap::Args;
 use url::Url;
+use uuid::Uuid;
 
 use super::concerns;
 use crate::client::Client;
@@ -324,8 +325,12 @@ fn name_binding(card: &mut AgentCard, arguments: &AgentArgs) -> Result<(), Failu
         return Ok(());
     }
     let Some(binding) = given(&arguments.binding) else {
+        let hint = match arguments.unattended {
+            true => "",
+            false => "; add --binding JSONRPC if the agent speaks JSON-RPC there",
+        };
         return Err(Failure::new(format!(
-            "the card of {} names an address, but not how it is called; add --binding JSONRPC if the agent speaks JSON-RPC there",
+            "the card of {} names an address, but not how it is called{hint}",
             arguments.agent
         )));
     };
@@ -348,31 +353,7 @@ async fn load_card(
     console: &Console,
     now: Timestamp,
 ) -> Result<CalledAgent, Failure> {
-    let word = &arguments.agent;
-    let named = match arguments.unattended {
-        true => client.agent_to_act_on(word).await,
-        false => client.agent_to_talk_to(word).await,
-    };
-    let id = match named {
-        Ok(hit) => {
-            if hit.summary.name.trim().to_lowercase() == word.trim().to_lowercase() {
-                let (id, domain) = (hit.summary.id, &hit.summary.domain);
-                terminal::note(&format!("{word} is agent {id} of {domain}"));
-            }
-            hit.summary.id
-        }
-        Err(Failure::No(_)) if arguments.unattended => {
-            return Err(Failure::No(format!(
-                "the registry has no agent {word} that you may see; find agents with search_agents"
-            )));
-        }
-        Err(Failure::No(line)) if word.contains("://") => {
-            return Err(Failure::No(format!(
-                "{line}; --direct fetches the card from there without a registry"
-            )));
-        }
-        Err(failure) => return Err(failure),
-    };
+    let id = find_agent(arguments, client).await?;
     let agent = client.agent(id).await?.value;
     let verdict = &agent.signature_verdict;
     if verdict.state != SignatureState::Unsigned && !arguments.unattended {
@@ -392,20 +373,8 @@ async fn load_card(
         };
         concerns.push(assumption(url) + hint);
     }
-    for concern in concerns.iter().filter(|_| !arguments.unattended) {
-        terminal::note(&format!("warning: {} {concern}", agent.hit.summary.name));
-    }
-    if arguments.strict && !concerns.is_empty() {
-        let because = match arguments.unattended {
-            true => "",
-            false => ", because --strict was given",
-        };
-        return Err(Failure::No(format!(
-            "nothing was sent to {word}{because}: it {}",
-            concerns.join("; it ")
-        )));
-    }
     let summary = &agent.hit.summary;
+    report_concerns(arguments, &summary.name, &concerns)?;
     let bytes = client.card_version(id, &summary.card_digest).await?;
     let mut parsed = read(arguments, &bytes)?;
     let card = &mut parsed.card;
@@ -416,6 +385,50 @@ async fn load_card(
         }
     }
     Ok(CalledAgent::new(arguments, parsed, assumed))
+}
+
+/// The id of the agent that these arguments name; a note says whom a name has found.
+async fn find_agent(arguments: &AgentArgs, client: &Client) -> Result<Uuid, Failure> {
+    let word = &arguments.agent;
+    let named = match arguments.unattended {
+        true => client.agent_to_act_on(word).await,
+        false => client.agent_to_talk_to(word).await,
+    };
+    match named {
+        Ok(hit) => {
+            let (id, domain) = (hit.summary.id, &hit.summary.domain);
+            if hit.summary.name.trim().to_lowercase() == word.trim().to_lowercase() {
+                terminal::note(&format!("{word} is agent {id} of {domain}"));
+            }
+            Ok(id)
+        }
+        Err(Failure::No(_)) if arguments.unattended => Err(Failure::No(format!(
+            "the registry has no agent {word} that you may see; find agents with search_agents"
+        ))),
+        Err(Failure::No(line)) if word.contains("://") => Err(Failure::No(format!(
+            "{line}; --direct fetches the card from there without a registry"
+        ))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Prints what speaks against an agent for whoever reads it, and refuses to send anything where the caller is strict.
+fn report_concerns(arguments: &AgentArgs, name: &str, concerns: &[String]) -> Result<(), Failure> {
+    for concern in concerns.iter().filter(|_| !arguments.unattended) {
+        terminal::note(&format!("warning: {name} {concern}"));
+    }
+    if !arguments.strict || concerns.is_empty() {
+        return Ok(());
+    }
+    let because = match arguments.unattended {
+        true => "",
+        false => ", because --strict was given",
+    };
+    Err(Failure::No(format!(
+        "nothing was sent to {}{because}: it {}",
+        arguments.agent,
+        concerns.join("; it ")
+    )))
 }
 
 /// The card at a URL, at the well-known path under it, or at a host's well-known paths, with its URL.
