@@ -139,11 +139,12 @@ class Failure extends Error {
   }
 }
 
-/** An error that the agent reports. */
+/** An error that the agent reports; a bare one is a status of HTTP without a document of the protocol. */
 class Refusal extends Error {
-  constructor(code, message, details) {
+  constructor(code, message, details, isBare = false) {
     super(`The agent refuses (${code}): ${message}`);
     this.code = code;
+    this.isBare = isBare;
     this.reasons = Array.isArray(details) ? details.map((detail) => detail?.reason) : [];
   }
 
@@ -154,7 +155,8 @@ class Refusal extends Error {
 
   /** Whether the agent does not know the method, the path or the version, so that it has not taken up the message either. */
   get saysUnknown() {
-    return [-32601, -32009, 404].includes(this.code) || this.reasons.includes("VERSION_NOT_SUPPORTED");
+    const isNoPath = this.isBare && [404, 405, 501].includes(this.code);
+    return isNoPath || [-32601, -32009].includes(this.code) || this.reasons.includes("VERSION_NOT_SUPPORTED");
   }
 }
 
@@ -501,7 +503,7 @@ async function documentOf(route, response) {
   }
   const hint = { 401: " It asks for credentials.", 403: " It does not let these credentials in.", 429: " It is called too often: wait, then send again." };
   const said = text.trim() ? `: ${shown(text.trim(), 300)}` : "";
-  throw new Refusal(response.status, `HTTP status ${response.status}${said}.${hint[response.status] ?? ""}`);
+  throw new Refusal(response.status, `HTTP status ${response.status}${said}.${hint[response.status] ?? ""}`, undefined, true);
 }
 
 /* What the agent says, in one form for all versions */
