@@ -152,27 +152,35 @@ impl OtherTexts {
         }
     }
 
-    /// Skills in a list or by name; skills that are texts alone are in the model.
+    /// Skills in a list, by name, or in lists by name; skills that are texts alone are in the model.
     fn skills(&mut self, skills: &Value) {
-        let mut each = |skill: &Value| {
-            if let Value::Object(members) = skill {
-                self.rest(members, &SKILL_MEMBERS);
-                for name in ["name", "description"] {
-                    members
-                        .get(name)
-                        .into_iter()
-                        .for_each(|text| self.languages(text));
-                }
-                let examples = members.get("examples").and_then(Value::as_array);
-                let described = examples.into_iter().flatten().filter(|one| one.is_object());
-                described.for_each(|example| self.value(example, false, 0));
-            }
-        };
         match skills {
-            Value::Array(list) => list.iter().for_each(each),
-            Value::Object(named) => named.values().for_each(&mut each),
+            Value::Array(list) => list.iter().for_each(|skill| self.skill(skill)),
+            Value::Object(named) => {
+                for value in named.values() {
+                    match value {
+                        Value::Array(tier) => tier.iter().for_each(|skill| self.skill(skill)),
+                        skill => self.skill(skill),
+                    }
+                }
+            }
             _ => {}
         }
+    }
+
+    fn skill(&mut self, skill: &Value) {
+        let Value::Object(members) = skill else {
+            return;
+        };
+        self.rest(members, &SKILL_MEMBERS);
+        for name in ["name", "description"] {
+            if let Some(text) = members.get(name) {
+                self.languages(text);
+            }
+        }
+        let examples = members.get("examples").and_then(Value::as_array);
+        let described = examples.into_iter().flatten().filter(|one| one.is_object());
+        described.for_each(|example| self.value(example, false, 0));
     }
 
     /// A text in all its languages.

@@ -213,6 +213,8 @@ fn skills_are_read_where_cards_have_them() {
     let parsed = read(json!({"skills": tiers}));
     assert!(parsed.findings.iter().any(|f| f.rule == "skill.list"));
     assert!(!parsed.card.unknown.contains_key("skills"));
+    let noted = json!({"skills": {"tier1": [{"id": "x", "note": "Only by night"}]}});
+    assert_eq!(read(noted).card.other_texts, ["Only by night"]);
     assert!(names(json!({"skills": {"profile": "/a/b.json"}})).is_empty());
     let classes = json!([
         {"category_name": "nlp"}, {"class_name": "summarization", "category_name": "nlp"},

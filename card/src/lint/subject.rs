@@ -283,7 +283,8 @@ fn steps(skills: &Value) -> Vec<Step> {
             let read = numbered.filter(|(_, skill)| is_read(skill));
             read.map(|(index, _)| Step::Index(index)).collect()
         }
-        Value::Object(named) => {
+        // Of lists in an object, a step into the object is no skill.
+        Value::Object(named) if !named.values().any(Value::is_array) => {
             let names = named.keys().take(MAX_LIST);
             names.map(|name| Step::Name(name.clone())).collect()
         }
