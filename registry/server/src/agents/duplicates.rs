@@ -8,7 +8,7 @@ use url::Url;
 const AT_HOME: u8 = 8;
 
 /// The key that an agent has in common with its duplicates: its name and first endpoint. Cards of the same content have
-/// both in common. A card without one of them has only copies of its content as duplicates.
+/// both in common, unless their addresses are relative. A card without one of them has only copies of its content as duplicates.
 pub(crate) fn key(card: &AgentCard, content_digest: &str) -> u128 {
     let name = card.name.trim().to_lowercase();
     let parts = match endpoint(card).filter(|_| !name.is_empty()) {
