@@ -281,11 +281,12 @@ fn read(arguments: &AgentArgs, bytes: &[u8]) -> Result<Parsed, Failure> {
 }
 
 impl CalledAgent {
-    /// The agent is called at the user's address or, without one, at `assumed`.
+    /// The agent is called at the user's address or, where neither the user nor the card names one, at `assumed`.
     fn new(arguments: &AgentArgs, parsed: Parsed, assumed: Option<String>) -> Self {
         let mut choice = arguments.choice();
         choice.skill_first = matches!(parsed.family, Family::Snake0 | Family::Snake1);
-        let assumed = assumed.filter(|_| choice.url.is_none());
+        let names_none = choice.url.is_none() && parsed.card.interfaces.is_empty();
+        let assumed = assumed.filter(|_| names_none);
         let is_assumed = assumed.is_some();
         choice.url = choice.url.or(assumed);
         Self {
