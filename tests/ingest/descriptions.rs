@@ -38,22 +38,22 @@ async fn finds(stage: &Stage, agent: Uuid, searches: &[&str]) {
 /// A card of AgentOS names tools beside its skills, of which it may have thousands.
 async fn tools_beside_skills_are_found_shown_and_counted(url: &str) {
     let stage = Stage::new(url).await;
-    for (domain, skills, tool) in [
-        ("one.agents-test.com", 1, "summarize"),
-        ("two.agents-test.com", 2_000, "transcribe"),
+    for (domain, skills, tool, word) in [
+        ("one.agents-test.com", 1, "summarize", "postcards"),
+        ("two.agents-test.com", 2_000, "transcribe", "telegrams"),
     ] {
         let skills: Vec<Value> = (0..skills)
             .map(|n| json!({"id": format!("plan-{n}"), "name": format!("Plan {n}"), "description": "Plans journeys"}))
             .collect();
         let card = json!({
-            "name": "Desk", "description": "Answers letters", "url": format!("https://{domain}/a2a/rpc"),
+            "name": "Desk", "description": format!("Answers {word}"), "url": format!("https://{domain}/a2a/rpc"),
             "capabilities": {"tools": [tool], "streaming": false, "pushNotifications": false},
             "skills": skills, "authentication": {"schemes": ["bearer"]},
             "defaultInputModes": ["text"], "defaultOutputModes": ["text"],
         });
         let agent = publish(&stage, domain, &card).await;
         stage.settle().await;
-        finds(&stage, agent, &[tool]).await;
+        finds(&stage, agent, &[tool, word]).await;
         let query = SearchQuery {
             skill: vec![tool.into()],
             facets: vec!["skill".into()],

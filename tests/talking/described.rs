@@ -128,13 +128,20 @@ async fn an_agent_after_the_0_3_reference_is_talked_to() {
     assert_eq!(methods[..4], expected, "{methods:?}");
     assert!(all_had(&server, "X-Desk-Key: secret-2"));
 
-    let server = RawServer::start(vec![reply(&json!({"tasks": [task("input_required")]}))]).await;
-    let card = reference(&server);
-    let listed = run(&["task", "list", "--direct", &card.url(CARD)], key).await;
+    let server = RawServer::start(vec![
+        reply(&json!({"tasks": [task("input_required")]})),
+        reply(&task("canceled")),
+    ])
+    .await;
+    let origin = reference(&server);
+    let card = origin.url(CARD);
+    let listed = run(&["task", "list", "--direct", &card], key).await;
     assert_eq!(listed.status.code(), Some(0), "{listed:#?}");
     assert!(
         text(&listed.stdout).contains("input-required"),
         "{listed:#?}"
     );
-    assert_eq!(server.methods(), ["tasks/list"]);
+    let canceled = run(&["task", "cancel", "--direct", &card, "t"], key).await;
+    assert_eq!(canceled.status.code(), Some(0), "{canceled:#?}");
+    assert_eq!(server.methods(), ["tasks/list", "tasks/cancel"]);
 }
