@@ -300,6 +300,30 @@ async fn a_variable_that_the_card_has_no_use_for_is_ignored_with_a_line() {
 }
 
 #[tokio::test]
+async fn what_is_kept_stays_at_its_origin_wherever_a_relative_address_leads() {
+    let user = User::new();
+    let token = format!("@{}", user.file("secret", SECRET));
+    let (own, other) = (agent(&bearer()), agent(&bearer()));
+    set_card(&own, "/rpc", &bearer());
+    let url = own.url(CARD);
+    let add = ["credentials", "add", "--direct", &url, "--bearer", &token];
+    let kept = user.run(&add).await;
+    assert_eq!(kept.status.code(), Some(0), "{kept:#?}");
+    let sent = user.send(&own).await;
+    assert_eq!(sent.status.code(), Some(0), "{sent:#?}");
+    assert_eq!(authorization(&own), Some(format!("Bearer {SECRET}")));
+
+    for address in [
+        format!("//{}/rpc", other.address()),
+        format!("{}/rpc", other.address()),
+    ] {
+        set_card(&own, &address, &bearer());
+        assert_ended(&user.send(&own).await, 2, "--bearer @FILE");
+    }
+    assert!(messages(&other).is_empty());
+}
+
+#[tokio::test]
 async fn what_is_typed_at_the_terminal_is_not_shown() {
     let user = User::new();
     let folder = user.folder.path();
