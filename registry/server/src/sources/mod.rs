@@ -40,9 +40,12 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
-/// The URL of a source's card: that under a base URL, where the card was found there, else the source's own.
+/// The URL of a source's card: of a registered URL the one that brought the last card, which is under it where it is a base
+/// URL; else the source's own.
 pub(crate) fn card_url(row: &source::Model) -> &str {
-    row.card_url.as_deref().unwrap_or(&row.url)
+    let brought = row.validator_url.as_deref();
+    let brought = brought.filter(|_| row.kind == SourceKind::Url);
+    brought.unwrap_or(&row.url)
 }
 
 /// Whether a URL is one of the well-known paths of its origin.
@@ -232,7 +235,6 @@ pub(crate) fn new_source(
         ended_at: None,
         answered_by: None,
         limit_met: None,
-        card_url: None,
         entry_digest: None,
     }
 }

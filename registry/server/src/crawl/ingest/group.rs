@@ -7,7 +7,7 @@ use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::entity::{
@@ -439,13 +439,12 @@ impl Group {
     }
 }
 
-/// Stores the URL that brought the card of a registered URL, where that is the well-known path under it.
+/// Stores the URL that brought a card, also where it gave no validators.
 fn keep_card_url(row: &mut source::Model, result: &SourceOutcome) {
-    if row.kind == SourceKind::Url
-        && matches!(result.verdict, SourceVerdict::Fetched(_))
+    if matches!(result.verdict, SourceVerdict::Fetched(_))
         && let Some(brought) = result.attempts.last()
     {
-        row.card_url = (brought.url != row.url).then(|| brought.url.clone());
+        row.validator_url = Some(brought.url.clone());
     }
 }
 
@@ -470,6 +469,8 @@ fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
 
 #[cfg(test)]
 mod tests {
+    use a2a_registry_domain::source::SourceKind;
+
     use super::*;
     use crate::sources::new_source;
 
