@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::AppError;
-use crate::sources::{card_url, kind_of_place};
+use crate::sources::{card_url, is_catalog, kind_of_place};
 
 /// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
@@ -67,6 +67,24 @@ impl SourceCoverage {
         let own = origin_of(&row.url);
         let answered_by = row.answered_by.clone().unwrap_or(own);
         self.of_answer(row, &answered_by, all)
+    }
+
+    /// The coverage of a catalog. One at a registered URL stands by who registered it, and not by what lists that URL.
+    pub(crate) fn of_catalog(&self, row: &source::Model) -> CoverageLevel {
+        self.of_source(row, std::iter::once(row))
+    }
+
+    /// The identifier of an entry, where a catalog of its domain gave it: one at a well-known path, or one that the owner
+    /// registered. Another catalog names no agent of the domain. `all` includes at least the live sources of the domain.
+    pub(crate) fn identifier<'a, 'r>(
+        &self,
+        row: &'r source::Model,
+        mut all: impl Iterator<Item = &'a source::Model>,
+    ) -> Option<&'r str> {
+        let identifier = row.identifier.as_deref()?;
+        let catalog = all.find(|other| Some(other.id) == row.catalog_id)?;
+        let is_own = is_catalog(catalog) || self.of_catalog(catalog) == CoverageLevel::Covered;
+        is_own.then_some(identifier)
     }
 
     /// The coverage of a source that the caller registers now.
@@ -123,13 +141,10 @@ impl SourceCoverage {
         let alike = all.clone().filter(same);
         let named_by_own = |one: &source::Model| {
             let catalog = all.clone().find(|other| Some(other.id) == one.catalog_id);
-            // A catalog at a registered URL stands by who registered it, and not by what lists that URL.
             one.unlisted_since.is_none()
-                && catalog
-                    .filter(|catalog| catalog.id != one.id)
-                    .is_some_and(|catalog| {
-                        self.of_source(catalog, std::iter::once(catalog)) == CoverageLevel::Covered
-                    })
+                && catalog.is_some_and(|catalog| {
+                    catalog.id != one.id && self.of_catalog(catalog) == CoverageLevel::Covered
+                })
         };
         let facts = SourceFacts {
             kind,

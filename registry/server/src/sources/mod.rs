@@ -112,11 +112,16 @@ pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
 /// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot of a source (docs/model.md#slots). A catalog's identifier is marked as one, so that it cannot pass for
-/// another kind of slot; nor can the well-known paths of another scheme.
-pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
+/// The slot of a source (docs/model.md#slots), an entry's with its `identifier` in a catalog of the domain, if it has one. A
+/// catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the well-known paths of
+/// another scheme.
+pub(crate) fn slot_of(
+    domain: &domain::Model,
+    row: &source::Model,
+    identifier: Option<&str>,
+) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
-    match (row.kind.known(), &row.identifier) {
+    match (row.kind.known(), identifier) {
         (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
             WELL_KNOWN_SLOT.to_owned()
         }

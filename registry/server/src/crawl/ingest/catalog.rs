@@ -23,7 +23,7 @@ use crate::crawl::ingest::nominations::{MAX_NOMINATED, Nominations};
 use crate::crawl::ingest::relisting::Relisting;
 use crate::error::AppError;
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asks, is_catalog, may_list_cards, new_source};
+use crate::sources::{asks, is_catalog, new_source};
 
 /// The most entries that a reason names.
 const MAX_NAMED: usize = 5;
@@ -120,6 +120,10 @@ pub(crate) async fn ingest_catalog(
         mut changed,
         ..
     } = reading;
+    if let Some(row) = group.touch(source) {
+        // The approval is for what the first fetch lists, and not for a card that the URL brings later.
+        row.approve_as = None;
+    }
     if fetched.complete {
         let missing = |row: &source::Model| !listed.contains(&row.id);
         changed |= miss(write, group, ledger, &catalog, missing).await?;
@@ -158,7 +162,7 @@ impl CatalogReader {
     ) -> Result<Self, AppError> {
         let sources = group.of_domain(catalog.domain_id);
         let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
-        let standing = match group.coverage_of(catalog.id) {
+        let standing = match group.standings.of_catalog(&catalog) {
             CoverageLevel::Covered => CoverageLevel::Covered,
             _ => CoverageLevel::Nomination,
         };
@@ -250,14 +254,15 @@ impl CatalogReader {
     }
 }
 
-/// Ends the entries that the catalog does not name any more.
+/// Ends the entries that a catalog does not name any more, also of one that has become a card.
 pub(crate) async fn catalog_is_the_same(
     write: &Write,
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     source: i64,
 ) -> Result<(), AppError> {
-    if let Some(catalog) = group.sources.get(&source).filter(|row| may_list_cards(row)) {
+    let row = group.sources.get(&source);
+    if let Some(catalog) = row.filter(|row| is_catalog(row) || row.kind == SourceKind::Url) {
         let catalog = catalog.clone();
         miss(write, group, ledger, &catalog, |row| {
             row.unlisted_since.is_some()

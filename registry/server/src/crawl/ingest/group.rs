@@ -217,12 +217,17 @@ impl Group {
         self.sources.get(&source)?.agent_id
     }
 
-    /// The identifiers of an agent in catalogs, the oldest catalog first.
+    /// The identifiers of an agent in catalogs of its domain, the oldest catalog first.
     pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
         self.sources
             .values()
             .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
-            .filter_map(|row| row.identifier.as_deref())
+            .filter_map(move |row| self.identifier_of(row))
+    }
+
+    /// The identifier of an entry, where a catalog of its domain gave it.
+    pub(crate) fn identifier_of<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
+        self.standings.identifier(row, self.sources.values())
     }
 
     /// The coverage of a source's card.

@@ -135,7 +135,9 @@ impl Group {
         match catalog.kind.known() {
             Some(SourceKind::Ard) => CatalogRank::Ard,
             Some(SourceKind::AiCatalog) => CatalogRank::AiCatalog,
-            _ if self.coverage_of(catalog.id) == CoverageLevel::Covered => CatalogRank::Owners,
+            _ if self.standings.of_catalog(catalog) == CoverageLevel::Covered => {
+                CatalogRank::Owners
+            }
             _ => CatalogRank::Nominated,
         }
     }
