@@ -133,8 +133,8 @@ async fn a_catalog_nominates_a_bounded_number(url: &str) {
     }
 }
 
-/// Neither an identifier nor a URL that the domain's own catalog lists changes hands, and one that a stranger's catalog
-/// listed first comes to the domain's own.
+/// Neither an identifier nor a URL that the domain's own catalog lists changes hands. An identifier that a stranger's catalog
+/// used first is free for the domain's own, which takes over nothing that the other one has brought.
 async fn a_strangers_catalog_takes_nothing_from_the_domains_own(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let ann = setup.account("ann").await;
@@ -165,8 +165,20 @@ async fn a_strangers_catalog_takes_nothing_from_the_domains_own(url: &str) {
         let named = entries(&setup).await;
         let x = named.iter().find(|source| source.url == at("/x.json"));
         assert_eq!(x.unwrap().coverage, Coverage::Covered, "{named:?}");
-        assert!(!named.iter().any(|source| source.url == at("/evil.json")));
+        let evil = named.iter().find(|source| source.url == at("/evil.json"));
+        assert_eq!(evil.unwrap().coverage, Coverage::Nomination, "{named:?}");
+        assert_ne!(evil.unwrap().agent, x.unwrap().agent);
     }
+    let mut slots: Vec<String> = setup
+        .stage
+        .agents()
+        .await
+        .into_iter()
+        .map(|row| row.slot)
+        .collect();
+    slots.retain(|slot| slot.ends_with("/evil.json") || slot.starts_with("entry"));
+    slots.sort();
+    assert_eq!(slots, ["entry x".to_owned(), at("/evil.json")]);
     let view = setup.domain_view(&admin).await;
     let list = view.sources.iter().find(|source| source.url == at(LIST));
     assert_eq!(list.unwrap().coverage, Coverage::Nomination);

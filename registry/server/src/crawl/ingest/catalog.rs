@@ -99,7 +99,7 @@ pub(crate) async fn ingest_catalog(
     };
     let mut reading = CatalogReader::begin(context, write, group, ledger.now(), catalog).await?;
     for entry in &fetched.entries {
-        match group.source_of(reading.catalog.domain_id, entry) {
+        match group.source_of(&reading.catalog, entry) {
             Some(known) => {
                 reading
                     .names_again(write, group, ledger, known, entry)
@@ -217,7 +217,7 @@ impl CatalogReader {
         entry: &CatalogEntry,
     ) -> Result<(), AppError> {
         let identifier = || entry.identifier.clone();
-        if self.was_retired(write, entry).await? {
+        if self.was_retired(write, group, entry).await? {
             self.left.retired.push(identifier());
         } else if self.quota.refusal("", self.standing).is_some() {
             self.left.too_many.push(identifier());
@@ -242,7 +242,12 @@ impl CatalogReader {
     }
 
     /// Whether the source of an entry ended with its agent.
-    async fn was_retired(&mut self, write: &Write, entry: &CatalogEntry) -> Result<bool, AppError> {
+    async fn was_retired(
+        &mut self,
+        write: &Write,
+        group: &Group,
+        entry: &CatalogEntry,
+    ) -> Result<bool, AppError> {
         let ended = match &mut self.retired {
             Some(ended) => ended,
             None => {
@@ -250,7 +255,10 @@ impl CatalogReader {
                 self.retired.insert(ended)
             }
         };
-        Ok(ended.iter().any(|row| stands_for(row, entry)))
+        let catalog = &self.catalog;
+        let is_same =
+            |row: &source::Model| group.is_named(row, catalog, entry) || asks(row, &entry.url);
+        Ok(ended.iter().any(is_same))
     }
 }
 
@@ -350,9 +358,4 @@ fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> sourc
         approve_as: catalog.approve_as.filter(|_| first_look),
         ..new_source(catalog.domain_id, SourceKind::Entry, url, now)
     }
-}
-
-/// Whether an entry names this source, which ended with its agent.
-fn stands_for(row: &source::Model, entry: &CatalogEntry) -> bool {
-    row.identifier.as_ref() == Some(&entry.identifier) || asks(row, &entry.url)
 }
