@@ -74,15 +74,14 @@ impl SourceCoverage {
         self.of_source(row, std::iter::once(row))
     }
 
-    /// The identifier of an entry, where a catalog of its domain gave it: one at a well-known path, or one that the owner
-    /// registered. Another catalog names no agent of the domain. `all` includes at least the live sources of the domain.
-    pub(crate) fn identifier<'a, 'r>(
+    /// The identifier of an entry of a catalog, where that is the domain's: at a well-known path, or registered by the owner.
+    /// Another catalog names no agent of the domain, and neither does one that has ended.
+    pub(crate) fn identifier<'r>(
         &self,
         row: &'r source::Model,
-        mut all: impl Iterator<Item = &'a source::Model>,
+        catalog: Option<&source::Model>,
     ) -> Option<&'r str> {
-        let identifier = row.identifier.as_deref()?;
-        let catalog = all.find(|other| Some(other.id) == row.catalog_id)?;
+        let (identifier, catalog) = (row.identifier.as_deref()?, catalog?);
         let is_own = is_catalog(catalog) || self.of_catalog(catalog) == CoverageLevel::Covered;
         is_own.then_some(identifier)
     }

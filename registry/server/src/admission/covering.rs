@@ -91,7 +91,9 @@ impl<'a> DomainCoverage<'a> {
 
     /// The identifier of an entry, where a catalog of the domain gave it.
     fn identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
-        self.standings.identifier(row, self.sources.iter())
+        let mut sources = self.sources.iter();
+        let catalog = sources.find(|other| Some(other.id) == row.catalog_id);
+        self.standings.identifier(row, catalog)
     }
 
     /// The sources of an agent with the coverage of each, the oldest first.

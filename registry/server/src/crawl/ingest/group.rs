@@ -227,7 +227,8 @@ impl Group {
 
     /// The identifier of an entry, where a catalog of its domain gave it.
     pub(crate) fn identifier_of<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
-        self.standings.identifier(row, self.sources.values())
+        let catalog = row.catalog_id.and_then(|id| self.sources.get(&id));
+        self.standings.identifier(row, catalog)
     }
 
     /// The coverage of a source's card.
