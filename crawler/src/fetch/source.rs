@@ -147,8 +147,8 @@ impl Fetcher {
         plain.set_scheme("http").ok()?;
         let admitted = self.guard().check_parsed(plain.clone()).is_ok();
         // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
-        let is_other = outcome == AttemptOutcome::TlsInvalid;
-        (bare_port && admitted && is_other)
+        let answers_without_tls = outcome == AttemptOutcome::TlsInvalid;
+        (bare_port && admitted && answers_without_tls)
             .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
