@@ -91,7 +91,6 @@ pub fn source(domain_id: i64, url: &str, due: i64) -> source_entity::Model {
         ended_at: None,
         answered_by: None,
         limit_met: None,
-        card_url: None,
         entry_digest: None,
     }
 }

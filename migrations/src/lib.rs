@@ -34,7 +34,6 @@ mod m0023_a2a_senders;
 mod m0026_access;
 mod m0027_used_attempts;
 mod m0028_owner_vouches;
-mod m0029_card_urls;
 mod m0030_derived_queries;
 
 /// Every step, oldest first.
@@ -71,7 +70,6 @@ impl MigratorTrait for Migrator {
             Box::new(m0026_access::Migration),
             Box::new(m0027_used_attempts::Migration),
             Box::new(m0028_owner_vouches::Migration),
-            Box::new(m0029_card_urls::Migration),
             Box::new(m0030_derived_queries::Migration),
         ]
     }

@@ -1,7 +1,7 @@
 //! Base URLs of agents, whose cards are at the well-known path under them (docs/model.md#slots).
 
 use a2a_crawler::AttemptOutcome::{Card, NotFound};
-use a2a_crawler::{Attempt, SourceOutcome, VisitOutcome};
+use a2a_crawler::{Attempt, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_api::{NewToken, Registration, SourceView};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceState;
@@ -44,6 +44,11 @@ fn found_under(group: &mut [VisitOutcome]) {
         };
         outcome.attempts[0].url = under();
         outcome.attempts.insert(0, missed);
+        if let SourceVerdict::Fetched(card) = &mut outcome.verdict
+            && let Some(validators) = &mut card.freshness.validators
+        {
+            validators.url = under();
+        }
     }
 }
 

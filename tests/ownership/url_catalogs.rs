@@ -3,6 +3,7 @@
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::crawl::ingest::ingest;
@@ -20,6 +21,9 @@ both_databases!(
     a_strangers_catalog_nominates_and_counts_for_the_stranger,
     a_catalog_nominates_a_bounded_number,
     a_strangers_catalog_takes_nothing_from_the_domains_own,
+    a_strangers_catalog_names_no_agent,
+    what_a_catalog_began_is_not_told_to_strangers,
+    an_approval_is_for_what_the_catalog_lists_first,
     the_owners_catalog_covers_what_it_lists,
     a_catalog_is_read_again_when_its_domain_is_proved,
     a_proof_that_comes_while_the_catalog_is_fetched_is_not_missed,
@@ -129,8 +133,8 @@ async fn a_catalog_nominates_a_bounded_number(url: &str) {
     }
 }
 
-/// Neither an identifier nor a URL that the domain's own catalog lists changes hands, and one that a stranger's catalog
-/// listed first comes to the domain's own.
+/// Neither an identifier nor a URL that the domain's own catalog lists changes hands. An identifier that a stranger's catalog
+/// used first is free for the domain's own, which takes over nothing that the other one has brought.
 async fn a_strangers_catalog_takes_nothing_from_the_domains_own(url: &str) {
     let setup = OwnershipSetup::new(url).await;
     let ann = setup.account("ann").await;
@@ -161,11 +165,91 @@ async fn a_strangers_catalog_takes_nothing_from_the_domains_own(url: &str) {
         let named = entries(&setup).await;
         let x = named.iter().find(|source| source.url == at("/x.json"));
         assert_eq!(x.unwrap().coverage, Coverage::Covered, "{named:?}");
-        assert!(!named.iter().any(|source| source.url == at("/evil.json")));
+        let evil = named.iter().find(|source| source.url == at("/evil.json"));
+        assert_eq!(evil.unwrap().coverage, Coverage::Nomination, "{named:?}");
+        assert_ne!(evil.unwrap().agent, x.unwrap().agent);
     }
+    let mut slots: Vec<String> = setup
+        .stage
+        .agents()
+        .await
+        .into_iter()
+        .map(|row| row.slot)
+        .collect();
+    slots.retain(|slot| slot.ends_with("/evil.json") || slot.starts_with("entry"));
+    slots.sort();
+    assert_eq!(slots, ["entry x".to_owned(), at("/evil.json")]);
     let view = setup.domain_view(&admin).await;
     let list = view.sources.iter().find(|source| source.url == at(LIST));
     assert_eq!(list.unwrap().coverage, Coverage::Nomination);
+}
+
+/// The identifier that it gives to a card is no name of the agent, also where the owner registers that card later.
+async fn a_strangers_catalog_names_no_agent(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let ann = setup.account("ann").await;
+    register_list(&setup, &ann).await;
+    let named = format!("urn:air:{DOMAIN}:fleet:anns");
+    let list = OriginAnswer::Catalog(vec![(named, at("/y.json"))], Read::Whole);
+    let site = |source: &source::Model| match source.kind.known() {
+        Some(SourceKind::Url) if source.url == at(LIST) => list.clone(),
+        Some(SourceKind::Url | SourceKind::Entry) => {
+            OriginAnswer::Card(card("Yonder", "Lives here"))
+        }
+        _ => OriginAnswer::Fails(a2a_crawler::AttemptOutcome::NotFound),
+    };
+    for _ in 0..2 {
+        setup.stage.visit(site).await;
+        setup.stage.advance(Duration::minutes(2));
+    }
+    assert_eq!(setup.stage.agent(DOMAIN).await.slot, at("/y.json"));
+    let owner = setup.account("acme").await;
+    let view = setup.register(&owner, DOMAIN).await;
+    setup.place_standing_record(&view);
+    setup.verify(&owner).await.unwrap();
+    let what = Registration {
+        card_url: Some(at("/y.json")),
+        ..Registration::default()
+    };
+    register::register(&setup.stage.app, &owner, &what)
+        .await
+        .unwrap();
+    setup.stage.crawl_with(DOMAIN, site).await;
+    let agent = setup.stage.agent(DOMAIN).await;
+    let minted = format!("urn:air:{DOMAIN}:agents:yonder");
+    assert_eq!(agent.urn.as_deref(), Some(minted.as_str()));
+}
+
+/// Whether a catalog began a source would tell which URLs others had registered before.
+async fn what_a_catalog_began_is_not_told_to_strangers(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let admin = setup.stage.admin.clone();
+    setup.register(&admin, DOMAIN).await;
+    let ann = setup.account("ann").await;
+    register_list(&setup, &ann).await;
+    visit(&setup, &paths(2)).await;
+    assert_eq!(entries(&setup).await.len(), 2);
+    let told = setup.domain_view(&ann).await;
+    let told: Vec<String> = told.sources.into_iter().map(|source| source.url).collect();
+    assert_eq!(told, [at(LIST)]);
+}
+
+/// Nobody has seen the card that the URL of a catalog brings later.
+async fn an_approval_is_for_what_the_catalog_lists_first(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let what = Registration {
+        card_url: Some(at(LIST)),
+        approve: true,
+        ..Registration::default()
+    };
+    register::register(&setup.stage.app, &setup.stage.admin, &what)
+        .await
+        .unwrap();
+    visit(&setup, &[]).await;
+    let later = OriginAnswer::Card(card("Later", "Was a list"));
+    setup.stage.crawl(DOMAIN, later).await;
+    let agent = setup.stage.agent(DOMAIN).await;
+    assert_eq!(agent.lifecycle, Lifecycle::Pending);
 }
 
 async fn the_owners_catalog_covers_what_it_lists(url: &str) {

@@ -65,7 +65,9 @@ pub fn card_url(source: &source::Model) -> String {
             source.url.trim_end_matches('/')
         )
     } else {
-        source.card_url.as_ref().unwrap_or(&source.url).clone()
+        let brought = source.validator_url.as_ref();
+        let brought = brought.filter(|_| source.kind == SourceKind::Url);
+        brought.unwrap_or(&source.url).clone()
     }
 }
 

@@ -147,8 +147,8 @@ impl Fetcher {
         plain.set_scheme("http").ok()?;
         let admitted = self.guard().check_parsed(plain.clone()).is_ok();
         // A server that falls silent says nothing about what it speaks: it may be asleep, or slow.
-        let is_other = outcome == AttemptOutcome::TlsInvalid;
-        (bare_port && admitted && is_other)
+        let answers_without_tls = outcome == AttemptOutcome::TlsInvalid;
+        (bare_port && admitted && answers_without_tls)
             .then(|| format!("if it speaks http without TLS, register {plain}"))
     }
 
@@ -351,10 +351,11 @@ const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     else {
         return false;
     };
-    // A connection that breaks or falls silent within the body is no response.
+    // A connection that breaks or falls silent within the body is no response, and what is wrong with TLS behind a redirect
+    // must not be passed over.
     let is_response = !matches!(
         outcome,
-        AttemptOutcome::Timeout | AttemptOutcome::Unreachable
+        AttemptOutcome::Timeout | AttemptOutcome::Unreachable | AttemptOutcome::TlsInvalid
     );
     is_response
         && matches!(attempt.status, Some(status) if !matches!(status, 304 | 429 | 502..=504))
@@ -382,13 +383,56 @@ fn deciding(first: &SourceVerdict, second: SourceVerdict) -> SourceVerdict {
 }
 
 /// Which of two failures counts for liveness and is shown as the reason: the one that says more than that nothing is
-/// there, and of two such the one that delists later. So a second request never ends an agent sooner than the first alone
-/// would have (docs/model.md#liveness).
+/// there, and never one that ends an agent sooner than the first alone would have (docs/model.md#liveness).
 const fn first_counts(first: AttemptOutcome, second: AttemptOutcome) -> bool {
-    use AttemptOutcome::{Gone, NotACard, NotFound, Throttled};
+    use AttemptOutcome::{Gone, NotACard, NotFound, Throttled, TlsInvalid};
     match (first, second) {
-        (NotACard, _) | (_, NotFound | Gone) => true,
+        (NotACard, _) | (_, NotFound | Gone | TlsInvalid) => true,
         (NotFound | Gone, _) | (_, NotACard | Throttled) => false,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::Duration;
+
+    use super::*;
+    use crate::liveness::{History, Liveness};
+
+    /// When an agent is gone whose fetches all fail so, within a month.
+    fn gone_after(outcome: AttemptOutcome, every: Duration) -> Option<Duration> {
+        let (start, mut history) = (OffsetDateTime::UNIX_EPOCH, History::default());
+        let times = (0_i32..).map(|number| every * number);
+        let mut times = times.take_while(|after| *after < Duration::days(30));
+        times.find(|after| {
+            history = history.after(outcome, start + *after);
+            history.judge(start + *after).0 == Liveness::Gone
+        })
+    }
+
+    #[test]
+    fn a_second_request_ends_no_agent_sooner_than_the_first_alone() {
+        use AttemptOutcome::{Card, Catalog, NotACatalog, NotModified};
+        let failures = || {
+            let all = AttemptOutcome::ALL.into_iter();
+            all.filter(|outcome| !matches!(outcome, Card | Catalog | NotACatalog | NotModified))
+        };
+        let never = Duration::days(30);
+        for every in [Duration::hours(1), Duration::hours(24)] {
+            for (first, second) in failures().flat_map(|one| failures().map(move |two| (one, two)))
+            {
+                let counts = if first_counts(first, second) {
+                    first
+                } else {
+                    second
+                };
+                assert!(
+                    gone_after(counts, every).unwrap_or(never)
+                        >= gone_after(first, every).unwrap_or(never),
+                    "{first:?} and then {second:?}"
+                );
+            }
+        }
     }
 }

@@ -114,7 +114,6 @@ impl Write {
                 C::EndedAt,
                 C::AnsweredBy,
                 C::LimitMet,
-                C::CardUrl,
             ])
             .to_owned();
         self.insert_rows(

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
+use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
 /// The most checks stored of a domain.
@@ -251,13 +252,18 @@ impl Write {
             .from(challenge::Entity)
             .and_where(challenge::Column::AccountId.eq(account))
             .take();
-        domain::Entity::update_many()
-            .col_expr(C::CheckDueAt, Expr::value(at))
+        let below = domain::Entity::find()
             .filter(C::Id.in_subquery(claimed))
             .filter(C::Name.ends_with(format!(".{zone}")))
             .filter(C::State.ne(DomainState::Verified.as_str()))
             .filter(C::CheckDueAt.gt(at))
             .filter(C::DeletedAt.is_null())
+            .order_by_asc(C::Id);
+        // Locked in the order of all writes: the update alone locks in any order, and may end in a deadlock.
+        let below = locked(self, below).all(self.connection()).await?;
+        domain::Entity::update_many()
+            .col_expr(C::CheckDueAt, Expr::value(at))
+            .filter(C::Id.is_in(below.iter().map(|row| row.id)))
             .exec(self.connection())
             .await?;
         Ok(())

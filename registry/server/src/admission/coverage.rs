@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::error::AppError;
-use crate::sources::{card_url, kind_of_place};
+use crate::sources::{card_url, is_catalog, kind_of_place};
 
 /// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
@@ -67,6 +67,23 @@ impl SourceCoverage {
         let own = origin_of(&row.url);
         let answered_by = row.answered_by.clone().unwrap_or(own);
         self.of_answer(row, &answered_by, all)
+    }
+
+    /// The coverage of a catalog. One at a registered URL stands by who registered it, and not by what lists that URL.
+    pub(crate) fn of_catalog(&self, row: &source::Model) -> CoverageLevel {
+        self.of_source(row, std::iter::once(row))
+    }
+
+    /// The identifier of an entry of a catalog, where that is the domain's: at a well-known path, or registered by the owner.
+    /// Another catalog names no agent of the domain, and neither does one that has ended.
+    pub(crate) fn identifier<'r>(
+        &self,
+        row: &'r source::Model,
+        catalog: Option<&source::Model>,
+    ) -> Option<&'r str> {
+        let (identifier, catalog) = (row.identifier.as_deref()?, catalog?);
+        let is_own = is_catalog(catalog) || self.of_catalog(catalog) == CoverageLevel::Covered;
+        is_own.then_some(identifier)
     }
 
     /// The coverage of a source that the caller registers now.
@@ -123,13 +140,10 @@ impl SourceCoverage {
         let alike = all.clone().filter(same);
         let named_by_own = |one: &source::Model| {
             let catalog = all.clone().find(|other| Some(other.id) == one.catalog_id);
-            // A catalog at a registered URL stands by who registered it, and not by what lists that URL.
             one.unlisted_since.is_none()
-                && catalog
-                    .filter(|catalog| catalog.id != one.id)
-                    .is_some_and(|catalog| {
-                        self.of_source(catalog, std::iter::once(catalog)) == CoverageLevel::Covered
-                    })
+                && catalog.is_some_and(|catalog| {
+                    catalog.id != one.id && self.of_catalog(catalog) == CoverageLevel::Covered
+                })
         };
         let facts = SourceFacts {
             kind,

@@ -89,6 +89,13 @@ impl<'a> DomainCoverage<'a> {
         all.find_map(|one| one.account_id)
     }
 
+    /// The identifier of an entry, where a catalog of the domain gave it.
+    fn identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
+        let mut sources = self.sources.iter();
+        let catalog = sources.find(|other| Some(other.id) == row.catalog_id);
+        self.standings.identifier(row, catalog)
+    }
+
     /// The sources of an agent with the coverage of each, the oldest first.
     fn feeding(&self, agent: Uuid) -> Vec<(&source::Model, CoverageLevel)> {
         let fed = |row: &&source::Model| row.agent_id == Some(agent);
@@ -152,7 +159,10 @@ pub(crate) async fn cover_agent(
             .sources
             .iter()
             .filter(|source| source.agent_id == Some(id));
-        let identifiers = fed.filter_map(|source| source.identifier.as_deref());
+        let identifiers: Vec<&str> = fed
+            .filter_map(|source| covering.identifier(source))
+            .collect();
+        let identifiers = identifiers.into_iter();
         urn::assign(write, ledger, state, row, identifiers, &name, newest).await?;
     }
     let approved = state.agent.approved_version;
@@ -178,7 +188,7 @@ async fn part_sources(
     let Some(best) = best.filter(|best| best.is_admitted()) else {
         return Ok(());
     };
-    let slot = |row: &source::Model| slot_of(covering.row, row);
+    let slot = |row: &source::Model| slot_of(covering.row, row, covering.identifier(row));
     let keeps = feeding
         .iter()
         .any(|(row, standing)| *standing == best && slot(row) == state.agent.slot);

@@ -226,7 +226,7 @@ fn lookups(record: &AgentRecord) -> Vec<String> {
             urls.push(format!("{origin}/.well-known/agent.json"));
         } else {
             urls.push(source.url.clone());
-            urls.extend(source.card_url.clone());
+            urls.push(sources::card_url(source).to_owned());
         }
     }
     for url in urls {

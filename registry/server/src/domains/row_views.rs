@@ -8,6 +8,7 @@ use a2a_registry_store::entity::{attempt, proof, proof_check, source, source_day
 use time::OffsetDateTime;
 
 use crate::domains::detail_level::DetailLevel;
+use crate::sources::card_url;
 
 /// A proof, with the reason of its absence for those who may change it.
 pub(crate) fn proof_view(row: &proof::Model, detail_level: DetailLevel) -> Proof {
@@ -84,7 +85,7 @@ pub(crate) fn source_view(
         coverage: Coverage::Nomination.into(),
         own: false,
         limit_met: row.limit_met.clone(),
-        card_url: row.card_url.clone(),
+        card_url: (card_url(row) != row.url).then(|| card_url(row).to_owned()),
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),

@@ -82,6 +82,8 @@ impl VisiblePart {
         for source in of_domain {
             let registrants = rows.standings.registrants(source.id);
             let by_caller = registrants.iter().find(|one| caller.is(one.account_id));
+            // What a catalog nominates counts as registered, but whether it began a source tells what others have registered.
+            let by_caller = by_caller.filter(|_| is_first || source.kind != SourceKind::Entry);
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
             let mut all = known.all.iter();
@@ -99,7 +101,7 @@ impl VisiblePart {
         };
         let ended = rows.ended.iter().filter(|(ended, _)| {
             let is_own = ended.domain_id == row.id && !sees_all && !is_first;
-            is_own && !is_live(ended)
+            is_own && ended.kind != SourceKind::Entry && !is_live(ended)
         });
         Self {
             sees_all,

@@ -253,7 +253,7 @@ async fn store_version_sources(
             .filter(|source| source.agent_id == Some(agent.id));
         for source in feeding {
             let newest = agent.newest_version;
-            let own_slot = slot_of(row, source) == agent.slot;
+            let own_slot = slot_of(row, source, source.identifier.as_deref()) == agent.slot;
             let older = agent
                 .approved_version
                 .filter(|approved| own_slot && Some(*approved) != newest);

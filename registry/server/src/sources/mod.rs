@@ -40,9 +40,12 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
-/// The URL of a source's card: that under a base URL, where the card was found there, else the source's own.
+/// The URL of a source's card: of a registered URL the one that brought the last card, which is under it where it is a base
+/// URL; else the source's own.
 pub(crate) fn card_url(row: &source::Model) -> &str {
-    row.card_url.as_deref().unwrap_or(&row.url)
+    let brought = row.validator_url.as_deref();
+    let brought = brought.filter(|_| row.kind == SourceKind::Url);
+    brought.unwrap_or(&row.url)
 }
 
 /// Whether a URL is one of the well-known paths of its origin.
@@ -109,11 +112,16 @@ pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
 /// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot of a source (docs/model.md#slots). A catalog's identifier is marked as one, so that it cannot pass for
-/// another kind of slot; nor can the well-known paths of another scheme.
-pub(crate) fn slot_of(domain: &domain::Model, row: &source::Model) -> String {
+/// The slot of a source (docs/model.md#slots), an entry's with its `identifier` in a catalog of the domain, if it has one. A
+/// catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the well-known paths of
+/// another scheme.
+pub(crate) fn slot_of(
+    domain: &domain::Model,
+    row: &source::Model,
+    identifier: Option<&str>,
+) -> String {
     let own = || format!("{}://{}/", domain.scheme, domain.name) == row.url;
-    match (row.kind.known(), &row.identifier) {
+    match (row.kind.known(), identifier) {
         (Some(SourceKind::WellKnown), _) if own() || row.url.starts_with("https:") => {
             WELL_KNOWN_SLOT.to_owned()
         }
@@ -232,7 +240,6 @@ pub(crate) fn new_source(
         ended_at: None,
         answered_by: None,
         limit_met: None,
-        card_url: None,
         entry_digest: None,
     }
 }

@@ -220,7 +220,8 @@ pub mod source {
         pub agent_id: Option<Uuid>,
         /// The account that approves the first card.
         pub approve_as: Option<Uuid>,
-        /// Which URL gave the last card, and its validators if it has any.
+        /// Which URL gave the last card, and its validators if it has any: of two well-known paths, and of a base URL and the
+        /// path under it, one has the card.
         pub validator_url: Option<String>,
         /// `ETag` as received.
         pub etag: Option<String>,
@@ -270,8 +271,6 @@ pub mod source {
         pub answered_by: Option<String>,
         /// The limit that was reached, where a card was fetched but no agent was created from it.
         pub limit_met: Option<String>,
-        /// The URL under its own that brought the card, where that is a base URL.
-        pub card_url: Option<String>,
         /// The digest of its card that the catalog states.
         pub entry_digest: Option<String>,
     }

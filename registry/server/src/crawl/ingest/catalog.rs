@@ -23,7 +23,7 @@ use crate::crawl::ingest::nominations::{MAX_NOMINATED, Nominations};
 use crate::crawl::ingest::relisting::Relisting;
 use crate::error::AppError;
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asks, is_catalog, may_list_cards, new_source};
+use crate::sources::{asks, is_catalog, new_source};
 
 /// The most entries that a reason names.
 const MAX_NAMED: usize = 5;
@@ -99,7 +99,7 @@ pub(crate) async fn ingest_catalog(
     };
     let mut reading = CatalogReader::begin(context, write, group, ledger.now(), catalog).await?;
     for entry in &fetched.entries {
-        match group.source_of(reading.catalog.domain_id, entry) {
+        match group.source_of(&reading.catalog, entry) {
             Some(known) => {
                 reading
                     .names_again(write, group, ledger, known, entry)
@@ -120,6 +120,10 @@ pub(crate) async fn ingest_catalog(
         mut changed,
         ..
     } = reading;
+    if let Some(row) = group.touch(source) {
+        // The approval is for what the first fetch lists, and not for a card that the URL brings later.
+        row.approve_as = None;
+    }
     if fetched.complete {
         let missing = |row: &source::Model| !listed.contains(&row.id);
         changed |= miss(write, group, ledger, &catalog, missing).await?;
@@ -158,7 +162,7 @@ impl CatalogReader {
     ) -> Result<Self, AppError> {
         let sources = group.of_domain(catalog.domain_id);
         let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
-        let standing = match group.coverage_of(catalog.id) {
+        let standing = match group.standings.of_catalog(&catalog) {
             CoverageLevel::Covered => CoverageLevel::Covered,
             _ => CoverageLevel::Nomination,
         };
@@ -213,7 +217,7 @@ impl CatalogReader {
         entry: &CatalogEntry,
     ) -> Result<(), AppError> {
         let identifier = || entry.identifier.clone();
-        if self.was_retired(write, entry).await? {
+        if self.was_retired(write, group, entry).await? {
             self.left.retired.push(identifier());
         } else if self.quota.refusal("", self.standing).is_some() {
             self.left.too_many.push(identifier());
@@ -238,7 +242,12 @@ impl CatalogReader {
     }
 
     /// Whether the source of an entry ended with its agent.
-    async fn was_retired(&mut self, write: &Write, entry: &CatalogEntry) -> Result<bool, AppError> {
+    async fn was_retired(
+        &mut self,
+        write: &Write,
+        group: &Group,
+        entry: &CatalogEntry,
+    ) -> Result<bool, AppError> {
         let ended = match &mut self.retired {
             Some(ended) => ended,
             None => {
@@ -246,18 +255,22 @@ impl CatalogReader {
                 self.retired.insert(ended)
             }
         };
-        Ok(ended.iter().any(|row| stands_for(row, entry)))
+        let catalog = &self.catalog;
+        let is_same =
+            |row: &source::Model| group.is_named(row, catalog, entry) || asks(row, &entry.url);
+        Ok(ended.iter().any(is_same))
     }
 }
 
-/// Ends the entries that the catalog does not name any more.
+/// Ends the entries that a catalog does not name any more, also of one that has become a card.
 pub(crate) async fn catalog_is_the_same(
     write: &Write,
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     source: i64,
 ) -> Result<(), AppError> {
-    if let Some(catalog) = group.sources.get(&source).filter(|row| may_list_cards(row)) {
+    let row = group.sources.get(&source);
+    if let Some(catalog) = row.filter(|row| is_catalog(row) || row.kind == SourceKind::Url) {
         let catalog = catalog.clone();
         miss(write, group, ledger, &catalog, |row| {
             row.unlisted_since.is_some()
@@ -345,9 +358,4 @@ fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> sourc
         approve_as: catalog.approve_as.filter(|_| first_look),
         ..new_source(catalog.domain_id, SourceKind::Entry, url, now)
     }
-}
-
-/// Whether an entry names this source, which ended with its agent.
-fn stands_for(row: &source::Model, entry: &CatalogEntry) -> bool {
-    row.identifier.as_ref() == Some(&entry.identifier) || asks(row, &entry.url)
 }

@@ -217,7 +217,8 @@ impl EntryReader {
         let given = |name: &&String| ledger.has_urn(name);
         agents.extend(named.iter().filter(given).cloned());
         let cards = group.of_domain(domain.id);
-        agents.extend(cards.filter_map(|row| row.identifier.clone()));
+        let cards = cards.filter_map(|row| group.identifier_of(row));
+        agents.extend(cards.map(str::to_owned));
         let foreign = entries::entries_named(write, &named).await?.into_iter();
         let foreign = foreign
             .filter(|(row, _)| row.domain_id != domain.id)

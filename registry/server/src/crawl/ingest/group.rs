@@ -7,7 +7,7 @@ use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::coverage::CoverageLevel;
-use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::entity::{
@@ -217,12 +217,18 @@ impl Group {
         self.sources.get(&source)?.agent_id
     }
 
-    /// The identifiers of an agent in catalogs, the oldest catalog first.
+    /// The identifiers of an agent in catalogs of its domain, the oldest catalog first.
     pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
         self.sources
             .values()
             .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
-            .filter_map(|row| row.identifier.as_deref())
+            .filter_map(move |row| self.identifier_of(row))
+    }
+
+    /// The identifier of an entry, where a catalog of its domain gave it.
+    pub(crate) fn identifier_of<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
+        let catalog = row.catalog_id.and_then(|id| self.sources.get(&id));
+        self.standings.identifier(row, catalog)
     }
 
     /// The coverage of a source's card.
@@ -439,13 +445,12 @@ impl Group {
     }
 }
 
-/// Stores the URL that brought the card of a registered URL, where that is the well-known path under it.
+/// Stores the URL that brought a card, also where it gave no validators.
 fn keep_card_url(row: &mut source::Model, result: &SourceOutcome) {
-    if row.kind == SourceKind::Url
-        && matches!(result.verdict, SourceVerdict::Fetched(_))
+    if matches!(result.verdict, SourceVerdict::Fetched(_))
         && let Some(brought) = result.attempts.last()
     {
-        row.card_url = (brought.url != row.url).then(|| brought.url.clone());
+        row.validator_url = Some(brought.url.clone());
     }
 }
 
@@ -470,6 +475,8 @@ fn keep_freshness(row: &mut source::Model, verdict: &SourceVerdict) {
 
 #[cfg(test)]
 mod tests {
+    use a2a_registry_domain::source::SourceKind;
+
     use super::*;
     use crate::sources::new_source;
 

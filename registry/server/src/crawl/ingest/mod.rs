@@ -191,7 +191,6 @@ async fn ingest_source(
             let changed = ingest_card(context, write, group, ledger, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             group.succeeded(source, &fetched.freshness, success, now, placement);
-            group.note_card_url(source, &result.attempts);
         }
         SourceVerdict::Catalog(_) if group.agent_of_source(source).is_some() => {
             group.explain(source, NO_CARD_ANY_MORE);

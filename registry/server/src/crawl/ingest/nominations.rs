@@ -12,7 +12,7 @@ use crate::error::AppError;
 /// The most cards that a catalog nominates, where no proof of the domain covers it.
 pub(crate) const MAX_NOMINATED: usize = 50;
 
-/// The nominations that a catalog has left which was registered by its URL and which no proof covers. Its entries count as
+/// How many more cards a catalog may nominate that was registered by its URL and that no proof covers. Its entries count as
 /// registered by its first registrant, so that nobody gets more cards in by a list than one by one.
 pub(crate) struct Nominations {
     by: Option<source_registrant::Model>,

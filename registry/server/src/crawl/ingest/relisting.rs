@@ -44,13 +44,27 @@ impl Group {
         self.sources.values().filter(live)
     }
 
-    /// The source of an entry: the one with its identifier, else one with its URL.
-    pub(crate) fn source_of(&self, domain: i64, entry: &CatalogEntry) -> Option<i64> {
-        let named = |row: &&source::Model| row.identifier.as_ref() == Some(&entry.identifier);
-        self.of_domain(domain)
-            .find(named)
-            .or_else(|| self.of_domain(domain).find(|row| asks(row, &entry.url)))
+    /// The source of a catalog's entry: the one with its identifier, else one with its URL.
+    pub(crate) fn source_of(&self, catalog: &source::Model, entry: &CatalogEntry) -> Option<i64> {
+        let all = || self.of_domain(catalog.domain_id);
+        all()
+            .find(|row| self.is_named(row, catalog, entry))
+            .or_else(|| all().find(|row| asks(row, &entry.url)))
             .map(|row| row.id)
+    }
+
+    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are its own: a source
+    /// that the domain's catalog took over from it would bring the cards that it gave before.
+    pub(crate) fn is_named(
+        &self,
+        row: &source::Model,
+        catalog: &source::Model,
+        entry: &CatalogEntry,
+    ) -> bool {
+        let are_shared =
+            || self.rank(catalog) != CatalogRank::Nominated && self.identifier_of(row).is_some();
+        row.identifier.as_ref() == Some(&entry.identifier)
+            && (row.catalog_id == Some(catalog.id) || are_shared())
     }
 
     /// The effect of naming an existing source. The catalog that has named it keeps it; another one takes over if that
@@ -85,6 +99,7 @@ impl Group {
             };
         }
         let url = entry.url.as_str();
+        let was_nominated = self.identifier_of(row).is_none();
         let taken = moves
             && self
                 .of_domain(catalog.domain_id)
@@ -96,17 +111,15 @@ impl Group {
         row.catalog_id = Some(catalog.id);
         row.unlisted_since = None;
         row.unlisted_looks = 0;
+        if was_nominated {
+            row.identifier = Some(entry.identifier.clone());
+        }
         if taken {
             return Relisting::Elsewhere;
         }
         follow_digest(row, entry, now);
         if moves {
-            row.url = url.to_owned();
-            row.validator_url = None;
-            row.next_due_at = now.0;
-            row.planned_at = None;
-            // The approval applies to the entries of the first fetch.
-            row.approve_as = None;
+            move_to(row, url, now);
             return Relisting::Moved;
         }
         if is_anew {
@@ -135,7 +148,9 @@ impl Group {
         match catalog.kind.known() {
             Some(SourceKind::Ard) => CatalogRank::Ard,
             Some(SourceKind::AiCatalog) => CatalogRank::AiCatalog,
-            _ if self.coverage_of(catalog.id) == CoverageLevel::Covered => CatalogRank::Owners,
+            _ if self.standings.of_catalog(catalog) == CoverageLevel::Covered => {
+                CatalogRank::Owners
+            }
             _ => CatalogRank::Nominated,
         }
     }
@@ -185,6 +200,16 @@ impl Group {
             }
         }
     }
+}
+
+/// Gives a source another URL, which is fetched now.
+fn move_to(row: &mut source::Model, url: &str, now: Timestamp) {
+    row.url = url.to_owned();
+    row.validator_url = None;
+    row.next_due_at = now.0;
+    row.planned_at = None;
+    // The approval applies to the entries of the first fetch.
+    row.approve_as = None;
 }
 
 /// Takes over the digest that an entry states. Another digest promises another card, which is fetched now.

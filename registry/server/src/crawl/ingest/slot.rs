@@ -79,7 +79,11 @@ impl<'a> AgentMatcher<'a> {
             group,
             row,
             content,
-            slot: slot_of(group.domains.get(&row.domain_id)?, row),
+            slot: slot_of(
+                group.domains.get(&row.domain_id)?,
+                row,
+                group.identifier_of(row),
+            ),
             standing: group.coverage_of(source),
             same_place: other.and_then(|other| other.agent_id),
         })

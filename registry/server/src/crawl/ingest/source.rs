@@ -2,7 +2,7 @@
 
 use a2a_crawler::liveness::{self, Cause, History, Liveness};
 use a2a_crawler::schedule::{self, FetchResult};
-use a2a_crawler::{Attempt, AttemptOutcome, Freshness, SourceVerdict, VisitOutcome};
+use a2a_crawler::{AttemptOutcome, Freshness, SourceVerdict, VisitOutcome};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
@@ -98,7 +98,6 @@ impl Group {
             row.etag.clone_from(&validators.etag);
             row.last_modified.clone_from(&validators.last_modified);
         } else if full {
-            row.validator_url = None;
             row.etag = None;
             row.last_modified = None;
         }
@@ -111,13 +110,6 @@ impl Group {
         row.liveness = SourceState::Fresh.into();
         row.liveness_reason = None;
         plan(row, look, freshness.max_age, now, placement);
-    }
-
-    /// Records the URL that gave a card, also where it gave no validators: of two well-known paths, one has the card.
-    pub(crate) fn note_card_url(&mut self, source: i64, attempts: &[Attempt]) {
-        if let Some((row, last)) = self.sources.get_mut(&source).zip(attempts.last()) {
-            row.validator_url = Some(last.url.clone());
-        }
     }
 
     /// Records a failed fetch of a card. While the circuit breaker is open the state does not change, and the fetch is
