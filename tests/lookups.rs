@@ -144,7 +144,7 @@ async fn a_claimed_base_url_does_not_hide_the_agent_there(url: &str) {
     stage
         .register_url(&format!("{base}/.well-known/agent-card.json"))
         .await;
-    let own = card("One", "Lies there");
+    let own = card("One", "Is there");
     assert_eq!(stage.visit(|_| OriginAnswer::Card(own.clone())).await, 1);
     let own = stage.agent("bases.dev").await.id;
     stage.approve(own).await;
