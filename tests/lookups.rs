@@ -18,7 +18,8 @@ use crate::support::stage::{OriginAnswer, Stage, card};
 
 both_databases!(
     a_look_up_shows_what_the_agent_itself_shows,
-    what_is_listed_comes_first
+    what_is_listed_comes_first,
+    a_claimed_base_url_does_not_hide_the_agent_there
 );
 
 fn act() -> Act {
@@ -134,4 +135,27 @@ async fn what_is_listed_comes_first(url: &str) {
     stage.settle().await;
     let found = agents_behind(&stage, &stage.admin, &query).await;
     assert!(!found.contains(&older.id) && found.len() == 2, "{found:?}");
+}
+
+/// Anybody may write the base URL of another agent into a card: the agent whose card lies under it is found all the same.
+async fn a_claimed_base_url_does_not_hide_the_agent_there(url: &str) {
+    let stage = Stage::new(url).await;
+    let base = "https://bases.dev/agents/one";
+    stage
+        .register_url(&format!("{base}/.well-known/agent-card.json"))
+        .await;
+    let own = card("One", "Is there");
+    assert_eq!(stage.visit(|_| OriginAnswer::Card(own.clone())).await, 1);
+    let own = stage.agent("bases.dev").await.id;
+    stage.approve(own).await;
+    let claim = String::from_utf8(card("Other", "Only says so")).unwrap();
+    let claim = claim.replace("https://endpoint.example.net/a2a/v1", base);
+    let claim = stage.publish_approved("claims.dev", claim.as_bytes()).await;
+    stage.settle().await;
+    let query = LookupQuery {
+        url: Some(base.to_owned()),
+        ..LookupQuery::default()
+    };
+    let found = agents_behind(&stage, &Caller::default(), &query).await;
+    assert_eq!(found, vec![claim.id, own]);
 }

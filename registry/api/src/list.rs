@@ -77,7 +77,7 @@ pub struct SuggestionView {
     pub count: u64,
 }
 
-/// Agents with a given address, host, URN or digest.
+/// Agents with a given address, host, URN, digest or name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Lookup {
     /// Best match first; never empty.

@@ -107,9 +107,7 @@ impl ClientError {
             _ => None,
         }
     }
-}
 
-impl ClientError {
     /// The line without flags and commands, for a reader who has no shell.
     pub fn without_commands(&self) -> String {
         match self {

@@ -62,11 +62,6 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ("domain_transfer", "/account", "whether this account exists"),
     ("owner_vouch_set", "/account", "whether this account exists"),
     (
-        "owner_vouch_set",
-        "/expires_in_days",
-        "a whole number must not be written with a fraction",
-    ),
-    (
         "domain_patch",
         "/contact",
         "whether it is a `mailto:` or `https:` URL",
@@ -96,16 +91,6 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "waiver_grant",
         "/policy",
         "whether the newest set has a policy that forbids with this identifier",
-    ),
-    (
-        "waiver_grant",
-        "/expires_in_days",
-        "a whole number must not be written with a fraction",
-    ),
-    (
-        "token_create",
-        "/expires_in_days",
-        "a whole number must not be written with a fraction",
     ),
     (
         "token_create",

@@ -44,12 +44,12 @@ pub(crate) fn left_out_sentence(agents: u64) -> Option<String> {
     match agents {
         0 => None,
         1 => Some(
-            "1 agent that matches is left out: it has no URN, because nobody has proved its domain. /v1/agents finds it."
+            "1 agent that matches is left out: it has no URN, which comes with the proof of a domain. /v1/agents finds it."
                 .to_owned(),
         ),
         count => Some(format!(
-            "{count} agents that match are left out: they have no URN, because nobody has proved their domains. \
-             /v1/agents finds them."
+            "{count} agents that match are left out: they have no URN, which comes with the proof of a domain. /v1/agents \
+             finds them."
         )),
     }
 }

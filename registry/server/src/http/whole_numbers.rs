@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// The largest integer below which a floating-point number holds every integer: 2^53.
 const MOST: f64 = 9_007_199_254_740_992.0;
 
-/// The text with every whole number written without point and exponent. What is no JSON stays that.
+/// The text with every whole number written without point and exponent. Text that is not JSON stays invalid.
 pub(super) fn plain_integers(text: &[u8]) -> Cow<'_, [u8]> {
     let mut plain: Vec<u8> = Vec::new();
     let (mut copied, mut at) = (0, 0);
@@ -32,7 +32,7 @@ pub(super) fn plain_integers(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The place behind the string that begins there.
+/// The index after the string that begins there.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = text.get(at) {
@@ -45,19 +45,19 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The place behind the number that begins there.
+/// The index after the number that begins there.
 fn end_of_number(text: &[u8], start: usize) -> usize {
     let rest = text[start..].iter();
     let belongs = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     start + rest.take_while(belongs).count()
 }
 
-/// A number with a point or an exponent as an integer; `None` where it is none, or has neither.
+/// A number with a point or an exponent as an integer; `None` where it is not whole, or has neither.
 fn integer(number: &[u8]) -> Option<String> {
     if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
         return None;
     }
-    // Not by the standard library, which takes more than JSON does.
+    // The parser of the standard library accepts more than JSON does.
     let value: f64 = serde_json::from_slice(number).ok()?;
     let is_whole = value.fract() == 0.0 && value.abs() <= MOST;
     // Zero is added for -0.0, which is written with its sign.

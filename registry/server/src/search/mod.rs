@@ -19,7 +19,7 @@ pub(crate) mod skill_names;
 pub(crate) mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
-use a2a_registry_search::asked_text;
+use a2a_registry_search::{HitRow, asked_text};
 use bytes::Bytes;
 
 use crate::agents::replacements::hide_in_hits;
@@ -124,13 +124,15 @@ pub async fn lookup(
     demand_database(context)?;
     let (keys, labels) = (query.keys()?, caller.labels(&context.policies.in_force()));
     let found = run(context, caller, move |index| {
-        let mut rows = Vec::new();
+        let mut rows: Vec<HitRow> = Vec::new();
         for key in &keys {
-            rows = index.lookup(key, &labels, LOOKUPS)?;
-            if !rows.is_empty() {
-                break;
+            for row in index.lookup(key, &labels, LOOKUPS)? {
+                if rows.iter().all(|known| known.id != row.id) {
+                    rows.push(row);
+                }
             }
         }
+        rows.truncate(LOOKUPS);
         Ok(rows)
     });
     let mut rows = found.await?;

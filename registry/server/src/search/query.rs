@@ -349,7 +349,7 @@ impl SearchQuery {
 }
 
 impl LookupQuery {
-    /// The keys that the index may know it by. The first one with an agent counts.
+    /// The keys that the index may know it by, the most exact first.
     ///
     /// # Errors
     /// `Invalid` unless exactly one is given.

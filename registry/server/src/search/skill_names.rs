@@ -14,6 +14,8 @@ use crate::index_pool::run;
 
 /// The most skills whose names are looked up for one page.
 const LOOKED_UP: usize = 12;
+/// The most agents that are asked for the name of one skill: of many skills a hit shows only some.
+const ASKED: usize = 5;
 
 /// Names of skills, by their ids.
 pub(crate) type SkillNames = BTreeMap<String, String>;
@@ -30,8 +32,8 @@ struct StoredSkill {
     name: String,
 }
 
-/// The names of the most frequent of these skills: each from the agent with it that changed last, of those that the caller
-/// finds. They are kept while the index stays as it is; a skill whose name cannot be looked up has none.
+/// The names of the most frequent of these skills: each from the agent with it that changed last and names it, of those that
+/// the caller finds. They are kept while the index stays as it is; a skill whose name cannot be looked up has none.
 pub(crate) async fn skill_names(
     context: &Context,
     caller: &Caller,
@@ -55,7 +57,7 @@ pub(crate) async fn skill_names(
         return names;
     }
     let found = run(context, caller, move |index| {
-        let row_with = |id: &String| -> Result<(String, Option<HitRow>), IndexError> {
+        let rows_with = |id: &String| -> Result<(String, Vec<HitRow>), IndexError> {
             let exact = ExactFilter {
                 property: Property::Facet(FacetName::Skill),
                 values: vec![id.clone()],
@@ -67,20 +69,20 @@ pub(crate) async fn skill_names(
                 },
                 visible_to: labels.clone(),
                 class: class.clone(),
-                limit: 1,
+                limit: ASKED,
                 ..SearchRequest::default()
             };
-            Ok((id.clone(), index.search(&request)?.hits.pop()))
+            Ok((id.clone(), index.search(&request)?.hits))
         };
-        ids.iter().map(row_with).collect::<Result<Vec<_>, _>>()
+        ids.iter().map(rows_with).collect::<Result<Vec<_>, _>>()
     });
     let Ok(found) = found.await else {
         return SkillNames::new();
     };
     let names: SkillNames = found
         .into_iter()
-        .filter_map(|(id, row)| {
-            let name = name_in(&row?, &id)?;
+        .filter_map(|(id, rows)| {
+            let name = rows.iter().find_map(|row| name_in(row, &id))?;
             Some((id, name))
         })
         .collect();
