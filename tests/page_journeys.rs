@@ -8,6 +8,7 @@ use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, Key, TypingData, WebElement};
 use tokio::process::Command;
 
+use crate::page_quality::SCREENS;
 use crate::support::DEADLINE;
 use crate::support::browser::Browser;
 use crate::support::cards::card;
@@ -119,9 +120,9 @@ impl Visitor {
         }
     }
 
-    /// Checks that the page needs no horizontal scrolling, on a phone and on a desktop.
+    /// Checks that the page needs no horizontal scrolling, on any of the screens.
     pub(crate) async fn fits(&self) {
-        for (width, height) in [(390, 844), (1280, 800)] {
+        for (width, height) in SCREENS {
             self.browser.resize(width, height).await;
             let script = "return document.documentElement.scrollWidth";
             let needed = self.browser.page().execute(script, Vec::new()).await;
