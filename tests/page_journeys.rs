@@ -491,7 +491,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Enter + "").await;
-    curator.sees(&["Decided", "Echo: rejected"]).await;
+    curator.sees(&["Results", "Echo: rejected"]).await;
 
     publisher.visit("/waiting").await;
     publisher
@@ -512,7 +512,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     curator.keys("Better.").await;
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Enter + "").await;
-    curator.sees(&["Decided", "Echo: approved"]).await;
+    curator.sees(&["Results", "Echo: approved"]).await;
     publisher.click("a.button[href^='/domains/']").await;
     publisher
         .sees(&["1 agent is listed.", "To the agent"])
