@@ -401,6 +401,7 @@ pub(super) fn approvals(review: &Review) -> String {
 
 impl RowView {
     fn new(review: &Review, is_chosen: bool, now: Timestamp) -> Self {
+        let is_open = review.state == ReviewState::Open;
         Self {
             id: review.id.to_string(),
             digest: text::line(&review.digest, LINE),
@@ -409,12 +410,12 @@ impl RowView {
             change: change_badge(review),
             signature: text::line(review.signature_verdict.state.as_str(), LINE),
             state: text::line(review.state.as_str(), LINE),
-            is_open: review.state == ReviewState::Open,
+            is_open,
             is_chosen,
             approvals: approvals(review),
             assignee: review.assignee.as_ref().map(|name| text::line(name, LINE)),
             opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due, now),
+            due: TimeView::maybe(review.due.filter(|_| is_open), now),
         }
     }
 }
