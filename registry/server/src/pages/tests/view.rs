@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use a2a_registry_api::{Facet, FacetValue};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::MINUTE;
 use askama::Template;
 
@@ -175,6 +176,8 @@ fn what_matched_is_marked() {
 fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
     let mut view = samples::domain("x");
     view.challenges.clear();
+    view.state = DomainState::Unverified.into();
+    view.owner_vouch = None;
     view.no_challenge = Some("An admin vouches: `a2a-registry domain vouch x`.".to_owned());
     let waits = format!(
         "Agent \"Echo\" ({}) waits for its approval.",
