@@ -203,7 +203,6 @@ impl AgentPage {
             resolver: &summary.links.resolver,
             registry: &config.public_url(),
         };
-        let api = format!("/v1/agents/{id}");
         let is_snake_case = is_snake_case(&versions);
         Self {
             frame,
@@ -227,7 +226,7 @@ impl AgentPage {
             glass: GlassView::maybe(agent.break_glass.as_ref(), now),
             holds: holds(&agent, now),
             versions: versions
-                .map(|list| VersionsView::new(&list, &id, VERSIONS, now))
+                .map(|list| VersionsView::new(&list, &agent, VERSIONS, now))
                 .map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings
                 .filter(|list| !list.findings.is_empty())
@@ -235,21 +234,31 @@ impl AgentPage {
             similar: similar.as_ref().and_then(SimilarView::new),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
             governed,
-            links: LinksView {
-                card: format!("{api}/card"),
-                versions: format!("{api}/versions"),
-                resolver: text::line(&summary.links.resolver, text::ADDRESS),
-                origin: summary
-                    .links
-                    .origin
-                    .as_deref()
-                    .map(|url| text::line(url, text::ADDRESS)),
-                this: api,
-            },
+            links: LinksView::new(summary),
             digest: text::line(&summary.card_digest, LINE),
             id,
         }
     }
+}
+
+impl LinksView {
+    fn new(agent: &Summary) -> Self {
+        let this = format!("/v1/agents/{}", agent.id);
+        let origin = agent.links.origin.as_deref();
+        Self {
+            card: format!("{this}/card"),
+            versions: format!("{this}/versions"),
+            resolver: text::line(&agent.links.resolver, text::ADDRESS),
+            origin: origin.map(|url| text::line(url, text::ADDRESS)),
+            this,
+        }
+    }
+}
+
+/// Whether the agent is listed, so that clients get its card.
+fn is_listed(agent: &Agent) -> bool {
+    let lifecycle = agent.hit.summary.lifecycle.as_str();
+    matches!(lifecycle, "approved" | "deprecated") && agent.holds.is_empty()
 }
 
 /// Whether the served card is one of 1.0 in `snake_case`, as the a2a-protocol skill has it.
