@@ -4,7 +4,7 @@ use a2a_registry_api::{
     Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
 };
 use a2a_registry_domain::role::Scope;
-use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, post, web};
 use askama::Template;
@@ -78,7 +78,7 @@ struct TokenLine {
     prefix: String,
     scopes: String,
     ends: Option<TimeView>,
-    used: Option<TimeView>,
+    used: Option<String>,
 }
 
 struct SearchLine {
@@ -278,7 +278,30 @@ impl TokenLine {
             prefix: text::line(&token.prefix, LINE),
             scopes: scopes.join(", "),
             ends: TimeView::maybe(token.expires_at, now),
-            used: TimeView::maybe(token.last_used_at, now),
+            used: token.last_used_at.map(|at| last_use(at, now)),
         }
+    }
+}
+
+/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
+pub(super) fn last_use(at: Timestamp, now: Timestamp) -> String {
+    if now.0.saturating_sub(at.0) < HOUR {
+        return "in the last hour".to_owned();
+    }
+    format!("in the hour from {}", TimeView::new(at, now).shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_use_of_a_token_is_told_by_the_hour() {
+        let hour = Timestamp(1_767_225_600_000_000);
+        let told = |later: i64| last_use(hour, hour.plus(later));
+        assert_eq!(told(HOUR - 1), "in the last hour");
+        let earlier = "in the hour from 2026-01-01 00:00 UTC";
+        assert_eq!(told(HOUR), earlier);
+        assert_eq!(told(100 * HOUR), earlier);
     }
 }
