@@ -1,5 +1,6 @@
 //! The page of one's own account: who one is, sessions, tokens and domains.
 
+use a2a_registry_api::limits::DEFAULT_TOKEN_DAYS;
 use a2a_registry_api::{
     Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
 };
@@ -47,8 +48,7 @@ pub(super) struct AccountPage {
     domains: Vec<OwnDomainView>,
     sessions: Vec<SessionLine>,
     tokens: Vec<TokenLine>,
-    /// The scopes that a new token may have.
-    offered: Vec<&'static str>,
+    new_token: NewTokenView,
     /// The secret of a token just made, which is shown once.
     made: Option<(String, String)>,
     /// Since when the feed has its address.
@@ -81,6 +81,14 @@ struct TokenLine {
     used: Option<String>,
 }
 
+/// What stands in the form of a new token.
+struct NewTokenView {
+    name: String,
+    days: String,
+    /// The scopes that it may have, each with whether it is chosen.
+    scopes: Vec<(&'static str, bool)>,
+}
+
 struct SearchLine {
     id: Uuid,
     name: String,
@@ -111,7 +119,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &found))
 }
 
-/// Makes a token, and shows its secret.
+/// Makes a token, and shows its secret; a refusal is said above what was typed.
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
@@ -138,6 +146,7 @@ pub(crate) async fn token_make(
             let problem = Problem::from(error);
             crate::pages::log(&problem);
             found.problem = Some(text::line(&problem.to_string(), text::BLOCK));
+            found.new_token.keep(form.fields);
             problem.kind().status
         }
     };
@@ -177,7 +186,11 @@ impl AccountPage {
             name: shown(&name),
             roles: roles.join(", "),
             scopes: by.scopes.to_string().replace(',', ", "),
-            offered: by.scopes.iter().map(Scope::as_str).collect(),
+            new_token: NewTokenView {
+                name: String::new(),
+                days: DEFAULT_TOKEN_DAYS.to_string(),
+                scopes: by.scopes.iter().map(|one| (one.as_str(), true)).collect(),
+            },
             groups: groups
                 .map(|group| (shown(&group.name), shown(&group.origin)))
                 .collect(),
@@ -236,6 +249,17 @@ async fn own_domains(
         views.push(OwnDomainView::load(context, &visitor.caller, domain, each).await);
     }
     views
+}
+
+impl NewTokenView {
+    /// Keeps what was typed and chosen in a form that was refused.
+    fn keep(&mut self, form: TokenForm) {
+        for (name, is_chosen) in &mut self.scopes {
+            *is_chosen = form.scope.iter().any(|scope| scope.as_str() == *name);
+        }
+        self.name = form.name;
+        self.days = form.days;
+    }
 }
 
 impl SearchLine {
