@@ -29,6 +29,7 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
 use crate::pages::{page, text};
+use crate::providers::Providers;
 use crate::reviews::feed::feed_since;
 use crate::reviews::waiting::waiting;
 use crate::search::saved::saved_search_list;
@@ -63,8 +64,8 @@ pub(super) struct AccountPage {
 
 struct SessionLine {
     id: Uuid,
-    /// The identity provider that it was made with.
-    issuer: Option<String>,
+    /// The title and the issuer of the identity provider that it was made with.
+    provider: Option<(String, String)>,
     browser: String,
     is_this: bool,
     began: TimeView,
@@ -197,7 +198,7 @@ impl AccountPage {
             domains: own_domains(context, visitor, &domains).await,
             sessions: sessions
                 .into_iter()
-                .map(|session| SessionLine::new(&session, this, now))
+                .map(|session| SessionLine::new(&session, this, &context.providers, now))
                 .collect(),
             tokens: tokens
                 .iter()
@@ -273,13 +274,15 @@ impl SearchLine {
 }
 
 impl SessionLine {
-    fn new(session: &Session, this: Option<Uuid>, now: Timestamp) -> Self {
+    fn new(session: &Session, this: Option<Uuid>, providers: &Providers, now: Timestamp) -> Self {
+        let provider = |issuer: &str| {
+            let provider = providers.by_issuer(issuer);
+            let title = provider.map_or(issuer, |provider| provider.title());
+            (text::line(title, LINE), text::line(issuer, LINE))
+        };
         Self {
             id: session.id,
-            issuer: session
-                .issuer
-                .as_deref()
-                .map(|issuer| text::line(issuer, LINE)),
+            provider: session.issuer.as_deref().map(provider),
             browser: text::line(&session.browser, LINE),
             is_this: Some(session.id) == this,
             began: TimeView::new(session.created_at, now),
