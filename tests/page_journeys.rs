@@ -495,7 +495,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
 
     publisher.visit("/waiting").await;
     publisher
-        .sees(&["Rejected by ben", "Its examples say nothing."])
+        .sees(&["Echo: Rejected by ben", "Its examples say nothing."])
         .await;
     publisher
         .visit(&format!("/domains/{}", origin.address()))
