@@ -68,6 +68,7 @@ mod relevance;
 mod relevance_targets;
 mod replicas;
 mod reserved_names;
+mod review_pages;
 mod reviews;
 mod service;
 mod shown_collections;

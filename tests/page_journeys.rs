@@ -8,6 +8,7 @@ use thirtyfour::extensions::query::ElementQueryable as _;
 use thirtyfour::{By, Key, TypingData, WebElement};
 use tokio::process::Command;
 
+use crate::page_quality::SCREENS;
 use crate::support::DEADLINE;
 use crate::support::browser::Browser;
 use crate::support::cards::card;
@@ -119,9 +120,9 @@ impl Visitor {
         }
     }
 
-    /// Checks that the page needs no horizontal scrolling, on a phone and on a desktop.
+    /// Checks that the page needs no horizontal scrolling, on any of the screens.
     pub(crate) async fn fits(&self) {
-        for (width, height) in [(390, 844), (1280, 800)] {
+        for (width, height) in SCREENS {
             self.browser.resize(width, height).await;
             let script = "return document.documentElement.scrollWidth";
             let needed = self.browser.page().execute(script, Vec::new()).await;
@@ -490,11 +491,11 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Enter + "").await;
-    curator.sees(&["Decided", "Echo: rejected"]).await;
+    curator.sees(&["Results", "Echo: rejected"]).await;
 
     publisher.visit("/waiting").await;
     publisher
-        .sees(&["Rejected by ben", "Its examples say nothing."])
+        .sees(&["Echo: Rejected by ben", "Its examples say nothing."])
         .await;
     publisher
         .visit(&format!("/domains/{}", origin.address()))
@@ -511,7 +512,7 @@ async fn two_people_decide_on_a_card(with_script: bool) {
     curator.keys("Better.").await;
     curator.keys(Key::Tab + "").await;
     curator.keys(Key::Enter + "").await;
-    curator.sees(&["Decided", "Echo: approved"]).await;
+    curator.sees(&["Results", "Echo: approved"]).await;
     publisher.click("a.button[href^='/domains/']").await;
     publisher
         .sees(&["1 agent is listed.", "To the agent"])

@@ -208,6 +208,9 @@ async fn a_policy_is_waived_on_the_page_of_an_agent_and_the_waiver_is_ended() {
     ];
     assert_shows(&asked, 200, &told);
     assert_shows(&curator.get("/waivers").await, 200, &["End it"]);
+    let other = curator.get("/waivers?policy=open").await;
+    assert_shows(&other, 200, &["No waiver matches."]);
+    assert!(!other.1.contains("No waiver is in force"), "{}", other.1);
     let sure = [("id", id), ("confirm", "yes")];
     assert_eq!(curator.post("/waivers/end", &sure).await.0, 303);
     assert_eq!(curator.post("/waivers/end", &sure).await.0, 404);

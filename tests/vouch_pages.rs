@@ -26,8 +26,36 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
         ("reason", "<b>ticket 7</b>"),
         ("days", "30"),
     ];
+    let shown = admin.get(&page).await;
+    let words = [
+        "<summary>Vouch for an owner</summary>",
+        "<a href=\"#vouch-for-owner\">Vouch for an owner</a>",
+    ];
+    assert_shows(&shown, 200, &words);
+    assert_eq!(
+        shown.1.matches("a proof is a record").count(),
+        1,
+        "{}",
+        shown.1
+    );
     let unconfirmed = admin.post(&form, &fields).await;
-    assert_shows(&unconfirmed, 400, &["Tick the box"]);
+    let kept = [
+        "Tick the box",
+        "id=\"vouch-for-owner\" open",
+        "value=\"acme\"",
+        "value=\"&#60;b&#62;ticket 7&#60;/b&#62;\"",
+        "value=\"30\"",
+    ];
+    assert_shows(&unconfirmed, 400, &kept);
+    let other = [
+        ("account", "acmee"),
+        fields[1],
+        fields[2],
+        ("confirmed", "yes"),
+    ];
+    let unknown = admin.post(&form, &other).await;
+    let kept = ["No enabled account has the name acmee.", "value=\"acmee\""];
+    assert_shows(&unknown, 400, &kept);
     let confirmed = [&fields[..], &[("confirmed", "yes")]].concat();
     assert_eq!(acme.post(&form, &confirmed).await.0, 403);
     for days in ["", "0", "366", "soon", "-1"] {
@@ -41,8 +69,12 @@ async fn an_admin_vouches_for_an_owner_on_the_hosts_page() {
         "This proves nothing of the domain",
         "&#60;b&#62;ticket 7",
         "End the vouch for the owner",
+        "<summary>Change or end the vouch</summary>",
+        "<h3>End the vouch</h3>",
     ];
-    assert_shows(&admin.get(&page).await, 200, &words);
+    let vouched = admin.get(&page).await;
+    assert_shows(&vouched, 200, &words);
+    assert!(!vouched.1.contains("have an admin"), "{}", vouched.1);
     let own = acme.get(&page).await;
     assert_shows(&own, 200, &words[..3]);
     assert!(!own.1.contains(words[3]), "{}", own.1);

@@ -47,7 +47,7 @@ async fn somebody_signs_in(with_script: bool) {
             "reader, curator",
             "staff",
             &format!("from {}", corp.issuer),
-            &format!("Signed in with {}", corp.issuer),
+            "Signed in with corp",
             "this one",
         ])
         .await;

@@ -175,6 +175,27 @@ fn enter_presses_nothing_by_accident_and_no_click_destroys() {
     assert_tidy(&problems);
 }
 
+/// Without a style of its own a field stays small, and gray in the dark.
+#[test]
+fn every_kind_of_field_has_a_style() {
+    let sheet = fs::read_to_string(root().join("web/static/style.css")).unwrap();
+    let mut problems = Vec::new();
+    for entry in fs::read_dir(root().join("web/templates")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let html = markup(&template_text(&file));
+        for tag in tags(&html).iter().filter(|tag| tag.name == "input") {
+            let kind = tag.get("type").unwrap_or("text");
+            let is_typed = !["hidden", "checkbox", "radio", "file"].contains(&kind);
+            if is_typed && !sheet.contains(&format!("input[type=\"{kind}\"],")) {
+                problems.push(format!(
+                    "{file}: style.css has no style for a field of type {kind}"
+                ));
+            }
+        }
+    }
+    assert_tidy(&problems);
+}
+
 #[test]
 fn forms_that_act_by_accident_are_found() {
     let form = |inside: &str| {

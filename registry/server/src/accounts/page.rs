@@ -1,10 +1,11 @@
 //! The page of one's own account: who one is, sessions, tokens and domains.
 
+use a2a_registry_api::limits::DEFAULT_TOKEN_DAYS;
 use a2a_registry_api::{
     Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
 };
 use a2a_registry_domain::role::Scope;
-use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, get, post, web};
 use askama::Template;
@@ -28,6 +29,7 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
 use crate::pages::{page, text};
+use crate::providers::Providers;
 use crate::reviews::feed::feed_since;
 use crate::reviews::waiting::waiting;
 use crate::search::saved::saved_search_list;
@@ -47,8 +49,7 @@ pub(super) struct AccountPage {
     domains: Vec<OwnDomainView>,
     sessions: Vec<SessionLine>,
     tokens: Vec<TokenLine>,
-    /// The scopes that a new token may have.
-    offered: Vec<&'static str>,
+    new_token: NewTokenView,
     /// The secret of a token just made, which is shown once.
     made: Option<(String, String)>,
     /// Since when the feed has its address.
@@ -63,8 +64,8 @@ pub(super) struct AccountPage {
 
 struct SessionLine {
     id: Uuid,
-    /// The identity provider that it was made with.
-    issuer: Option<String>,
+    /// The title and the issuer of the identity provider that it was made with.
+    provider: Option<(String, String)>,
     browser: String,
     is_this: bool,
     began: TimeView,
@@ -78,7 +79,15 @@ struct TokenLine {
     prefix: String,
     scopes: String,
     ends: Option<TimeView>,
-    used: Option<TimeView>,
+    used: Option<String>,
+}
+
+/// What stands in the form of a new token.
+struct NewTokenView {
+    name: String,
+    days: String,
+    /// The scopes that it may have, each with whether it is chosen.
+    scopes: Vec<(&'static str, bool)>,
 }
 
 struct SearchLine {
@@ -111,7 +120,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &found))
 }
 
-/// Makes a token, and shows its secret.
+/// Makes a token, and shows its secret; a refusal is said above what was typed.
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
@@ -138,6 +147,7 @@ pub(crate) async fn token_make(
             let problem = Problem::from(error);
             crate::pages::log(&problem);
             found.problem = Some(text::line(&problem.to_string(), text::BLOCK));
+            found.new_token.keep(form.fields);
             problem.kind().status
         }
     };
@@ -177,14 +187,18 @@ impl AccountPage {
             name: shown(&name),
             roles: roles.join(", "),
             scopes: by.scopes.to_string().replace(',', ", "),
-            offered: by.scopes.iter().map(Scope::as_str).collect(),
+            new_token: NewTokenView {
+                name: String::new(),
+                days: DEFAULT_TOKEN_DAYS.to_string(),
+                scopes: by.scopes.iter().map(|one| (one.as_str(), true)).collect(),
+            },
             groups: groups
                 .map(|group| (shown(&group.name), shown(&group.origin)))
                 .collect(),
             domains: own_domains(context, visitor, &domains).await,
             sessions: sessions
                 .into_iter()
-                .map(|session| SessionLine::new(&session, this, now))
+                .map(|session| SessionLine::new(&session, this, &context.providers, now))
                 .collect(),
             tokens: tokens
                 .iter()
@@ -238,6 +252,17 @@ async fn own_domains(
     views
 }
 
+impl NewTokenView {
+    /// Keeps what was typed and chosen in a form that was refused.
+    fn keep(&mut self, form: TokenForm) {
+        for (name, is_chosen) in &mut self.scopes {
+            *is_chosen = form.scope.iter().any(|scope| scope.as_str() == *name);
+        }
+        self.name = form.name;
+        self.days = form.days;
+    }
+}
+
 impl SearchLine {
     fn new(saved: &SavedSearch) -> Self {
         Self {
@@ -249,13 +274,15 @@ impl SearchLine {
 }
 
 impl SessionLine {
-    fn new(session: &Session, this: Option<Uuid>, now: Timestamp) -> Self {
+    fn new(session: &Session, this: Option<Uuid>, providers: &Providers, now: Timestamp) -> Self {
+        let provider = |issuer: &str| {
+            let provider = providers.by_issuer(issuer);
+            let title = provider.map_or(issuer, |provider| provider.title());
+            (text::line(title, LINE), text::line(issuer, LINE))
+        };
         Self {
             id: session.id,
-            issuer: session
-                .issuer
-                .as_deref()
-                .map(|issuer| text::line(issuer, LINE)),
+            provider: session.issuer.as_deref().map(provider),
             browser: text::line(&session.browser, LINE),
             is_this: Some(session.id) == this,
             began: TimeView::new(session.created_at, now),
@@ -278,7 +305,30 @@ impl TokenLine {
             prefix: text::line(&token.prefix, LINE),
             scopes: scopes.join(", "),
             ends: TimeView::maybe(token.expires_at, now),
-            used: TimeView::maybe(token.last_used_at, now),
+            used: token.last_used_at.map(|at| last_use(at, now)),
         }
+    }
+}
+
+/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
+pub(super) fn last_use(at: Timestamp, now: Timestamp) -> String {
+    if now.0.saturating_sub(at.0) < HOUR {
+        return "in the last hour".to_owned();
+    }
+    format!("in the hour from {}", TimeView::new(at, now).shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_use_of_a_token_is_told_by_the_hour() {
+        let hour = Timestamp(1_767_225_600_000_000);
+        let told = |later: i64| last_use(hour, hour.plus(later));
+        assert_eq!(told(HOUR - 1), "in the last hour");
+        let earlier = "in the hour from 2026-01-01 00:00 UTC";
+        assert_eq!(told(HOUR), earlier);
+        assert_eq!(told(100 * HOUR), earlier);
     }
 }

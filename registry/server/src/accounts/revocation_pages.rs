@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, post, web};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::accounts::page::AccountPage;
+use crate::accounts::page::{AccountPage, last_use};
 use crate::accounts::sessions::{session_revoke, session_show};
 use crate::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
 use crate::caller::{Caller, Credential};
@@ -71,8 +71,8 @@ pub(crate) async fn token_end(
 fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> Vec<String> {
     let token = &found.token;
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-    let used = match TimeView::maybe(token.last_used_at, context.now()) {
-        Some(used) => format!("It was last used {}.", used.distance),
+    let used = match token.last_used_at {
+        Some(at) => format!("It was last used {}.", last_use(at, context.now())),
         None => "It was not used yet.".to_owned(),
     };
     // The beginning of a token that an operator chose is not kept.

@@ -84,7 +84,7 @@ fn check(new: &NewToken) -> Result<u32, AppError> {
     if days == 0 || days > MAX_TOKEN_DAYS {
         return Err(AppError::invalid(
             "/expires_in_days",
-            format!("expires_in_days must be between 1 and {MAX_TOKEN_DAYS}"),
+            format!("A token ends after 1 to {MAX_TOKEN_DAYS} days."),
         ));
     }
     Ok(days)

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use crate::agent_page::is_listed;
 use crate::agents::rendered::agent_entry;
 use crate::agents::snippet::{AgentLocation, fits, label, send_command};
 use crate::caller::Caller;
@@ -84,9 +85,8 @@ pub(crate) async fn refusal_to_call(
     caller: &Caller,
     agent: &Agent,
 ) -> Option<String> {
-    let lifecycle = agent.hit.summary.lifecycle.as_str();
-    if !matches!(lifecycle, "approved" | "deprecated") || !agent.holds.is_empty() {
-        let lifecycle = text::line(lifecycle, LINE);
+    if !is_listed(agent) {
+        let lifecycle = text::line(agent.hit.summary.lifecycle.as_str(), LINE);
         return Some(format!(
             "The agent is {lifecycle}, and only a listed agent is called from here."
         ));

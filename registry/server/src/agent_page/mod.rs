@@ -243,7 +243,7 @@ impl AgentPage {
             glass: GlassView::maybe(agent.break_glass.as_ref(), now),
             holds: holds(&agent, now),
             versions: versions
-                .map(|list| VersionsView::new(&list, &id, VERSIONS, now))
+                .map(|list| VersionsView::new(&list, &agent, VERSIONS, now))
                 .map_err(|error| text::line(&error.public, BLOCK)),
             findings: findings
                 .filter(|list| !list.findings.is_empty())
@@ -256,6 +256,12 @@ impl AgentPage {
             id,
         }
     }
+}
+
+/// Whether the agent is listed, so that clients get its card.
+fn is_listed(agent: &Agent) -> bool {
+    let lifecycle = agent.hit.summary.lifecycle.as_str();
+    matches!(lifecycle, "approved" | "deprecated") && agent.holds.is_empty()
 }
 
 /// The snippets of an agent, with a note where it may know none of what they call.

@@ -1,9 +1,10 @@
 //! The parts of an agent's page, formatted for the template.
 
-use a2a_registry_api::{BreakGlass, Deprecation, HoldView as Hold, Version, VersionList};
+use a2a_registry_api::{Agent, BreakGlass, Deprecation, HoldView as Hold, Version, VersionList};
 use a2a_registry_domain::lifecycle::Hold as HoldKind;
 use a2a_registry_domain::timestamp::Timestamp;
 
+use crate::agent_page::is_listed;
 use crate::pages::moment::TimeView;
 use crate::pages::text;
 use crate::pages::text::{BLOCK, LINE};
@@ -31,6 +32,8 @@ pub(crate) struct HoldView {
 pub(crate) struct VersionsView {
     pub versions: Vec<VersionView>,
     pub more: bool,
+    /// Whether clients get the served one.
+    pub is_listed: bool,
 }
 
 /// One version of the card.
@@ -99,14 +102,16 @@ impl HoldView {
 impl VersionsView {
     /// The view of the newest versions of an agent, at most `most` of those in the list. Each is compared with the one
     /// after it in the list, so the list has one more where there are more.
-    pub fn new(list: &VersionList, agent: &str, most: usize, now: Timestamp) -> Self {
+    pub fn new(list: &VersionList, agent: &Agent, most: usize, now: Timestamp) -> Self {
+        let id = agent.hit.summary.id.to_string();
         let before = list.versions.iter().skip(1).map(Some).chain([None]);
         let pairs = list.versions.iter().zip(before).take(most);
         Self {
             more: list.next_page_token.is_some() || list.versions.len() > most,
             versions: pairs
-                .map(|(version, before)| VersionView::new(version, before, agent, now))
+                .map(|(version, before)| VersionView::new(version, before, &id, now))
                 .collect(),
+            is_listed: is_listed(agent),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Agents: their views, cards and versions, and the acts on them.
 
 pub mod acts;
+pub(crate) mod agent_names;
 pub mod card_routes;
 pub mod cards;
 pub mod diff;

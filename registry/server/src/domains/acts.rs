@@ -142,7 +142,10 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
 pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model, AppError> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::may_be_used);
-    account.ok_or_else(|| AppError::invalid("/account", "No enabled account has this name."))
+    account.ok_or_else(|| {
+        let detail = format!("No enabled account has the name {name}.");
+        AppError::invalid("/account", detail)
+    })
 }
 
 /// Stores an admin's vouch as the one proof of its method; returns whether it is new. The same vouch for the same

@@ -42,9 +42,17 @@ impl TimeView {
     }
 }
 
-/// The distance in the largest unit of which there is at least one, with short names of the units or whole ones.
+/// The distance in the largest unit of which there is at least one, with short names of the units or whole ones. The past is
+/// rounded down; what is to come is rounded to the nearest unit, because a term of 30 days is not one of 29 a second later.
 fn distance(microseconds: i64, is_brief: bool) -> String {
-    let size = microseconds.saturating_abs();
+    let mut size = microseconds.saturating_abs();
+    if microseconds > 0 {
+        for unit in [SECOND, MINUTE, HOUR, DAY] {
+            if size >= unit {
+                size = size.saturating_add(unit / 2) / unit * unit;
+            }
+        }
+    }
     let (unit, name, short) = match size {
         _ if size >= DAY => (DAY, "day", "d"),
         _ if size >= HOUR => (HOUR, "hour", "h"),
@@ -80,6 +88,17 @@ mod tests {
         assert_eq!(moment.day(), "2025-12-31");
         assert_eq!(distance(3 * DAY + HOUR, false), "in 3 days");
         assert_eq!(distance(-SECOND + 1, true), "just now");
+        for (to_come, told) in [
+            (30 * DAY - 3 * SECOND, "in 30 days"),
+            (30 * DAY - 13 * HOUR, "in 29 days"),
+            (DAY - SECOND / 3, "in 1 day"),
+            (HOUR + 20 * MINUTE, "in 1 hour"),
+            (SECOND / 2, "just now"),
+        ] {
+            assert_eq!(distance(to_come, false), told);
+        }
+        assert_eq!(distance(3 * SECOND - 30 * DAY, false), "29 days ago");
+        assert!(distance(i64::MAX, false).ends_with(" days"));
         assert!(distance(i64::MIN, false).ends_with("days ago"));
     }
 }

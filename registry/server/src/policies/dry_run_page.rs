@@ -8,6 +8,7 @@ use actix_web::{HttpResponse, get, web};
 use askama::Template;
 use uuid::Uuid;
 
+use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
 use crate::http::auth::SeeAll;
 use crate::http::path::PolicyRef;
@@ -15,7 +16,6 @@ use crate::http::problem::Problem;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
 use crate::pages::text::{self, LINE, grouped};
-use crate::policies::agent_names::{AgentName, agent_names};
 use crate::policies::dry_run::policy_dry_run;
 
 /// The page.

@@ -1,6 +1,5 @@
 //! Policy sets and the decisions by them: acts and handlers.
 
-mod agent_names;
 mod apply_checks;
 pub mod decide;
 pub mod dry_run;

@@ -13,6 +13,7 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::{Approve, Curate, SeeAll};
@@ -24,7 +25,6 @@ use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
-use crate::policies::agent_names::{AgentName, agent_names};
 use crate::policies::waivers::{
     MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
 };

@@ -5,6 +5,7 @@ use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::reviews::review_by_id;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
@@ -27,6 +28,7 @@ use crate::pages::trust::Badge;
 use crate::paging::PageRequest;
 use crate::reviews::bulk::{ItemResult, review_decide_all};
 use crate::reviews::queue::{ReviewsWanted, review_list};
+use crate::reviews::view::views;
 
 /// The filters of the page's address. Empty ones, which a form sends, are none.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -64,6 +66,7 @@ impl FormFields for DecideForm {
 struct ReviewsPage {
     frame: Frame,
     filters: FilterView,
+    /// Whether the visitor may decide one of the reviews.
     decides: bool,
     sees_all: bool,
     /// Whether a report is among the reviews.
@@ -73,9 +76,12 @@ struct ReviewsPage {
     results: Vec<ResultView>,
     problem: Option<String>,
     next: Option<String>,
+    /// The same page.
+    here: String,
     /// The same page with every open review chosen.
     choose_all: String,
-    chosen: bool,
+    /// The reason of a form that was refused.
+    reason: String,
     most: usize,
     reason_chars: usize,
 }
@@ -107,6 +113,7 @@ struct RowView {
     signature: String,
     state: String,
     is_open: bool,
+    is_chosen: bool,
     approvals: String,
     assignee: Option<String>,
     opened: TimeView,
@@ -130,12 +137,11 @@ pub(crate) async fn show(
     visitor: PageOf<Read>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let query = request.query_string();
-    let page = shown(&context, &visitor.0, query, Vec::new(), None).await?;
+    let page = ReviewsPage::load(&context, &visitor.0, request.query_string()).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Decides the chosen reviews, and shows the queue with what became of each.
+/// Decides the chosen reviews, and shows the queue with what became of each, or with what was chosen and typed.
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
@@ -149,16 +155,20 @@ pub(crate) async fn decide(
         return Ok(stay_on_page());
     }
     let decided = decided(&context, &form.visitor.caller, &form.fields).await;
-    let (results, problem, status) = match decided {
-        Ok(results) => (results, None, StatusCode::OK),
+    let mut page = ReviewsPage::load(&context, &form.visitor, request.query_string()).await?;
+    let status = match decided {
+        Ok(results) => {
+            let undecided = undecided(&context, &results).await?;
+            let view = |result| ResultView::new(result, &undecided);
+            page.results = results.iter().map(view).collect();
+            StatusCode::OK
+        }
         Err(problem) => {
             crate::pages::log(&problem);
-            let status = problem.kind().status;
-            (Vec::new(), Some(problem.to_string()), status)
+            page.refuse(&problem, form.fields);
+            problem.kind().status
         }
     };
-    let query = request.query_string();
-    let page = shown(&context, &form.visitor, query, results, problem).await?;
     Ok(crate::pages::page(status, &page))
 }
 
@@ -190,48 +200,64 @@ async fn decided(
     Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
 }
 
-async fn shown(
-    context: &Context,
-    visitor: &Visitor,
-    query: &str,
-    results: Vec<ItemResult>,
-    problem: Option<String>,
-) -> Result<ReviewsPage, AppError> {
-    let caller = &visitor.caller;
-    let filters: Filters = query::read(query)
-        .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
-    let wanted = filters.wanted()?;
-    let page = PageRequest {
-        page_size: u32::try_from(MAX_DECISIONS).ok(),
-        page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
-    };
-    let list = review_list(context, caller, &wanted, &page).await?;
-    let now = context.now();
-    Ok(ReviewsPage {
-        frame: Frame::of(context.config(), "reviews", visitor),
-        next: list
-            .next_page_token
-            .as_deref()
-            .map(|token| filters.with("page_token", token)),
-        choose_all: filters.with("choose", "all") + "#decide",
-        chosen: filters.choose == "all" && results.is_empty(),
-        filters: FilterView::new(&filters, &wanted),
-        decides: caller.may(Permission::Approve),
-        sees_all: caller.may(Permission::SeeAll),
-        reports: list
-            .reviews
-            .iter()
-            .any(|one| one.kind == ReviewKind::Report),
-        reviews: list
-            .reviews
-            .iter()
-            .map(|review| RowView::new(review, now))
-            .collect(),
-        results: results.iter().map(ResultView::new).collect(),
-        problem,
-        most: MAX_DECISIONS,
-        reason_chars: MAX_REASON,
-    })
+/// The reviews among the results that were not decided, which name their agents.
+async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>, AppError> {
+    let mut rows = Vec::new();
+    for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
+        rows.extend(review_by_id(&context.store, *id).await?);
+    }
+    views(context, rows).await
+}
+
+impl ReviewsPage {
+    async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self, AppError> {
+        let caller = &visitor.caller;
+        let filters: Filters = query::read(query)
+            .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
+        let wanted = filters.wanted()?;
+        let page = PageRequest {
+            page_size: u32::try_from(MAX_DECISIONS).ok(),
+            page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
+        };
+        let list = review_list(context, caller, &wanted, &page).await?;
+        let now = context.now();
+        let chosen = filters.choose == "all";
+        let mut reviews = list.reviews.iter();
+        let has_open = reviews.any(|one| one.state == ReviewState::Open);
+        let mut reviews = list.reviews.iter();
+        let reports = reviews.any(|one| one.kind == ReviewKind::Report);
+        let next = list.next_page_token.as_deref();
+        Ok(Self {
+            frame: Frame::of(context.config(), "reviews", visitor),
+            next: next.map(|token| filters.address(Some(("page_token", token)))),
+            here: filters.address(None),
+            choose_all: filters.address(Some(("choose", "all"))) + "#decide",
+            filters: FilterView::new(&filters, &wanted),
+            decides: caller.may(Permission::Approve) && has_open,
+            sees_all: caller.may(Permission::SeeAll),
+            reports,
+            reviews: list
+                .reviews
+                .iter()
+                .map(|review| RowView::new(review, chosen, now))
+                .collect(),
+            results: Vec::new(),
+            problem: None,
+            reason: String::new(),
+            most: MAX_DECISIONS,
+            reason_chars: MAX_REASON,
+        })
+    }
+
+    /// Says why a form was refused, above what was chosen and typed.
+    fn refuse(&mut self, problem: &Problem, form: DecideForm) {
+        self.problem = Some(problem.to_string());
+        for row in &mut self.reviews {
+            // A review whose content has changed since is none that was chosen.
+            row.is_chosen = form.pick.contains(&format!("{} {}", row.id, row.digest));
+        }
+        self.reason = form.reason;
+    }
 }
 
 impl Filters {
@@ -263,8 +289,8 @@ impl Filters {
         })
     }
 
-    /// The address of the page with these filters, and one parameter more.
-    fn with(&self, name: &str, value: &str) -> String {
+    /// The address of the page with these filters, and with one parameter more.
+    fn address(&self, more: Option<(&str, &str)>) -> String {
         let pairs = [
             ("state", self.state.as_str()),
             ("kind", &self.kind),
@@ -274,11 +300,14 @@ impl Filters {
             ("mine", &self.mine),
             ("page_token", &self.page_token),
         ];
+        let is_replaced = |name: &str| more.is_some_and(|(other, _)| other == name);
         let given = pairs.into_iter();
-        let given = given.filter(|(known, value)| !value.is_empty() && *known != name);
-        let pairs: Vec<_> = given.chain([(name, value)]).collect();
-        let pairs = serde_html_form::to_string(pairs).unwrap_or_default();
-        format!("/reviews?{pairs}")
+        let given = given.filter(|(name, value)| !value.is_empty() && !is_replaced(name));
+        let pairs: Vec<_> = given.chain(more).collect();
+        match serde_html_form::to_string(pairs) {
+            Ok(pairs) if !pairs.is_empty() => format!("/reviews?{pairs}"),
+            _ => "/reviews".to_owned(),
+        }
     }
 }
 
@@ -371,7 +400,8 @@ pub(super) fn approvals(review: &Review) -> String {
 }
 
 impl RowView {
-    fn new(review: &Review, now: Timestamp) -> Self {
+    fn new(review: &Review, is_chosen: bool, now: Timestamp) -> Self {
+        let is_open = review.state == ReviewState::Open;
         Self {
             id: review.id.to_string(),
             digest: text::line(&review.digest, LINE),
@@ -380,17 +410,18 @@ impl RowView {
             change: change_badge(review),
             signature: text::line(review.signature_verdict.state.as_str(), LINE),
             state: text::line(review.state.as_str(), LINE),
-            is_open: review.state == ReviewState::Open,
+            is_open,
+            is_chosen,
             approvals: approvals(review),
             assignee: review.assignee.as_ref().map(|name| text::line(name, LINE)),
             opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due, now),
+            due: TimeView::maybe(review.due.filter(|_| is_open), now),
         }
     }
 }
 
 impl ResultView {
-    fn new((id, result): &ItemResult) -> Self {
+    fn new((id, result): &ItemResult, undecided: &[Review]) -> Self {
         let (text, is_done) = match result {
             Ok(review) => {
                 let name = text::line(&review.name, LINE);
@@ -400,7 +431,14 @@ impl ResultView {
                 };
                 (format!("{name}: {what}{}", review.served_clause()), true)
             }
-            Err(error) => (text::line(&error.public, 300), false),
+            Err(error) => {
+                let review = undecided.iter().find(|review| review.id == *id);
+                let text = match review {
+                    Some(review) => format!("{}: {}", review.name, error.public),
+                    None => error.public.clone(),
+                };
+                (text::line(&text, 300), false)
+            }
         };
         Self {
             id: id.to_string(),

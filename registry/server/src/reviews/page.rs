@@ -46,7 +46,7 @@ const CARD: usize = 60_000;
 const SENTENCE: usize = 1_000;
 
 /// A form of the page: which act, and what it needs.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ReviewForm {
     act: String,
@@ -77,6 +77,9 @@ pub(crate) struct ReviewPage {
     change: Badge,
     state: String,
     is_open: bool,
+    /// Why a form was not followed.
+    problem: Option<String>,
+    typed: TypedValues,
     /// The state of what it decides, and what is served now.
     outcome: String,
     /// Whether it is about reports of the agent.
@@ -84,7 +87,6 @@ pub(crate) struct ReviewPage {
     facts: Vec<(&'static str, String)>,
     opened: TimeView,
     due: Option<TimeView>,
-    due_value: String,
     glass: GlassPart,
     assignee: String,
     approvals: String,
@@ -101,10 +103,23 @@ pub(crate) struct ReviewPage {
     said: Vec<SaidView>,
     card: Option<String>,
     cannot_decide: Option<String>,
+    /// Whether the visitor has approved it.
+    has_approved: bool,
     curates: bool,
     comments: bool,
     comment_chars: usize,
     reason_chars: usize,
+}
+
+/// What stands in the fields of the page's forms.
+#[derive(Default)]
+struct TypedValues {
+    reason: String,
+    /// `None` where the form that breaks the glass is folded.
+    break_reason: Option<String>,
+    comment: String,
+    assignee: String,
+    due: String,
 }
 
 /// Something that somebody has said: an approval, a report, an earlier decision, a comment.
@@ -132,10 +147,11 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Does what a form of the page asks for, and leads back to the page, or to the review that was opened by that.
+/// Does what a form of the page asks for, and leads back to the page, or to the review that was opened by that; a refusal is
+/// said above what was typed.
 ///
 /// # Errors
-/// `form-refused`, and as the act.
+/// `form-refused`, and as the act where the visitor does not see the review.
 #[post("/reviews/{review}")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
@@ -145,10 +161,23 @@ pub(crate) async fn submit(
     if form.fields.act.is_empty() {
         return Ok(stay_on_page());
     }
-    let id = act(&context, &form.visitor.caller, id, form.fields).await?;
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, format!("/reviews/{id}")))
-        .finish())
+    let (visitor, fields) = (&form.visitor, form.fields);
+    let problem = match act(&context, &visitor.caller, id, fields.clone()).await {
+        Ok(id) => {
+            return Ok(HttpResponse::SeeOther()
+                .insert_header((LOCATION, format!("/reviews/{id}")))
+                .finish());
+        }
+        Err(problem) => problem,
+    };
+    let Ok(detail) = review_show(&context, &visitor.caller, id).await else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    let frame = Frame::of(context.config(), "reviews", visitor);
+    let mut page = ReviewPage::new(frame, &detail, &visitor.caller, context.now());
+    page.refuse(&problem, fields);
+    Ok(crate::pages::page(problem.kind().status, &page))
 }
 
 async fn act(
@@ -200,7 +229,8 @@ impl ReviewPage {
         now: Timestamp,
     ) -> Self {
         let review = &detail.review;
-        let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+        let is_open = review.state == ReviewState::Open;
+        let cannot_decide = detail.cannot_decide.as_deref();
         let mut changes: Vec<&Change> = detail.diff.iter().flat_map(|diff| &diff.changes).collect();
         // What matters most comes first.
         changes.sort_by_key(|change| std::cmp::Reverse(change.class.known()));
@@ -214,13 +244,14 @@ impl ReviewPage {
             domain_link: format!("/domains/{}", text::segment(&review.domain)),
             change: change_badge(review),
             state: text::line(review.state.as_str(), LINE),
-            is_open: review.state == ReviewState::Open,
+            is_open,
+            problem: None,
+            typed: TypedValues::new(review),
             outcome: outcome(review),
             is_report: review.kind == ReviewKind::Report,
             facts: facts(detail),
             opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due, now),
-            due_value: due.get(..10).unwrap_or_default().to_owned(),
+            due: TimeView::maybe(review.due.filter(|_| is_open), now),
             glass: GlassPart::new(detail, caller, now),
             assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
             approvals: approvals(review),
@@ -242,16 +273,48 @@ impl ReviewPage {
                 .card_text
                 .as_ref()
                 .map(|card| text::block(card, CARD)),
-            cannot_decide: detail
-                .cannot_decide
-                .as_ref()
-                .map(|why| text::line(why, 300)),
+            cannot_decide: cannot_decide.map(|why| text::line(why, 300)),
+            has_approved: has_approved(review, caller),
             curates: caller.may(Permission::Curate),
             comments: caller.may(Permission::Register),
             comment_chars: MAX_COMMENT,
             reason_chars: MAX_REASON,
         }
     }
+
+    /// Says why a form was not followed, and keeps what was typed.
+    fn refuse(&mut self, problem: &Problem, form: ReviewForm) {
+        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        let typed = &mut self.typed;
+        match form.act.as_str() {
+            "break-glass" => typed.break_reason = Some(form.reason),
+            "comment" => typed.comment = form.text,
+            "assign" => {
+                typed.assignee = form.assignee;
+                typed.due = form.due.unwrap_or_default();
+            }
+            _ => typed.reason = form.reason,
+        }
+    }
+}
+
+impl TypedValues {
+    /// What the forms begin with.
+    fn new(review: &Review) -> Self {
+        let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+        Self {
+            assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
+            due: due.get(..10).unwrap_or_default().to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether the caller has approved a review, whether that counts or not.
+fn has_approved(review: &Review, caller: &Caller) -> bool {
+    let account = caller.account.as_ref();
+    let mut approvals = review.approvals.iter();
+    account.is_some_and(|account| approvals.any(|one| one.account == account.name))
 }
 
 /// What the page has on approvals that end.

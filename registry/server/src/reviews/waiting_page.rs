@@ -1,5 +1,7 @@
 //! The page of what waits for the account that is signed in.
 
+use std::collections::HashMap;
+
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
@@ -7,7 +9,9 @@ use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
+use uuid::Uuid;
 
+use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::Read;
@@ -43,6 +47,8 @@ struct ReviewLine {
 }
 
 struct NewsLine {
+    /// The name of the agent.
+    name: String,
     what: &'static str,
     link: String,
     by: String,
@@ -76,7 +82,9 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, Problem> {
     let waiting = waiting(&context, &visitor.0.caller).await?;
     let frame = Frame::of(context.config(), "waiting", &visitor.0);
-    let page = WaitingPage::new(frame, &waiting);
+    let agents = waiting.news.iter().map(|news| news.agent).collect();
+    let names = agent_names(&context, agents).await?;
+    let page = WaitingPage::new(frame, &waiting, &names);
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -98,7 +106,7 @@ pub(crate) async fn seen(
 }
 
 impl WaitingPage {
-    fn new(frame: Frame, waiting: &Waiting) -> Self {
+    fn new(frame: Frame, waiting: &Waiting, names: &HashMap<Uuid, String>) -> Self {
         let now = waiting.at;
         let review = |review: &Review| ReviewLine {
             id: review.id.to_string(),
@@ -114,6 +122,7 @@ impl WaitingPage {
             expires: TimeView::new(domain.expires, now),
         };
         let news = |news: &News| NewsLine {
+            name: AgentName::new(news.agent, names).name,
             what: match news.kind.as_str() {
                 "approved" => "Approved",
                 "rejected" => "Rejected",

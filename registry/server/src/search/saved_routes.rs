@@ -19,6 +19,7 @@ use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::page;
 use crate::pages::text::{self, BLOCK, LINE};
+use crate::search::page::searched;
 use crate::search::saved;
 
 /// List the caller's saved searches
@@ -92,10 +93,10 @@ pub(crate) struct DeleteForm {
 
 impl FormFields for DeleteForm {}
 
-/// Saves a search for who is signed in, and goes to the account.
+/// Saves a search for who is signed in, and goes to the account; a refusal is said above what was typed.
 ///
 /// # Errors
-/// `form-refused`, and as the act.
+/// `form-refused`, and as the act where the search cannot be shown.
 #[post("/account/searches")]
 pub(crate) async fn save(
     context: web::Data<Context>,
@@ -105,8 +106,17 @@ pub(crate) async fn save(
         name: form.fields.name.trim().to_owned(),
         query: form.fields.query.clone(),
     };
-    saved::saved_search_put(&context, &form.visitor.caller, &new).await?;
-    Ok(to_account())
+    let saved = saved::saved_search_put(&context, &form.visitor.caller, &new).await;
+    let problem = match saved {
+        Ok(_) => return Ok(to_account()),
+        Err(error) => Problem::from(error),
+    };
+    let (_, found) = searched(&context, &form.visitor, &new.query).await;
+    let Some(found) = found.with_save_refused(&problem, form.fields.name) else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    Ok(page(problem.kind().status, &found))
 }
 
 /// Deletes a saved search of who is signed in, once that is confirmed.

@@ -206,6 +206,18 @@ async fn an_account_makes_its_feed_and_saves_searches_on_pages() {
 
     let results = read(&registry, &secret, "/?tag=travel").await;
     let query = field(&results, "query");
+    let save = [("name", "trips, 2027"), ("query", query.as_str())];
+    let refused = send(&registry, &secret, "/account/searches", &save).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let page = text(&refused);
+    for kept in [
+        "a name has 1 to",
+        "id=\"save\" open",
+        "value=\"trips, 2027\"",
+        "value=\"tag=travel",
+    ] {
+        assert!(page.contains(kept), "{kept}: {page}");
+    }
     let save = [("name", "trips"), ("query", query.as_str())];
     let saved = send(&registry, &secret, "/account/searches", &save).await;
     assert_eq!(saved.status, 303, "{saved:?}");

@@ -10,7 +10,7 @@ use crate::accounts::sessions::{SessionClient, session_begin_with_provider};
 use crate::config::{AllowPorts, ProviderConfig};
 use crate::error::{AppError, ErrorKind};
 use crate::http::visitor::form_token;
-use crate::tests::sessions::{BEFORE, form, near, text};
+use crate::tests::sessions::{BEFORE, form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 /// A registry with a provider that does not respond.
@@ -79,6 +79,17 @@ async fn session_by(registry: &Registry, state: &str) -> Result<String, AppError
     };
     let client = SessionClient::default();
     session_begin_with_provider(context, account, &attempt, &client).await
+}
+
+#[actix_web::test]
+async fn a_session_has_its_provider_by_the_title_that_the_button_had() {
+    let registry = registry().await;
+    let secret = sign_in(&registry, ADMIN).await;
+    session_by(&registry, "begun").await.unwrap();
+    let account = near(TestRequest::get().uri("/account"));
+    let page = text(&registry.ask(with(account, &secret)).await);
+    let told = "Signed in with <bdi title=\"http://127.0.0.1:1\">Corp &#60;b&#62;</bdi>";
+    assert!(page.contains(told), "{page}");
 }
 
 /// An attempt without a record could be used again, so nobody's record makes way for another one.

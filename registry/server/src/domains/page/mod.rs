@@ -70,6 +70,7 @@ pub(crate) struct DomainPage {
     verify_link: String,
     /// The address of this page.
     here: String,
+    /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
     no_challenge: Option<String>,
     known_by: Option<OwnerFingerprintView>,
     checks: Vec<CheckView>,
@@ -133,9 +134,7 @@ pub(crate) async fn show(
     let wait = waited(request.query_string());
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
-            let names = names(&context, caller, &view, LIST).await;
-            let mut page = DomainPage::new(frame, &view, names, wait, context.now());
-            page.owner_vouch_form = OwnerVouchForm::of(&view, caller);
+            let page = DomainPage::load(&context, &visitor, &view, wait).await;
             crate::pages::page(StatusCode::OK, &page)
         }
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -282,6 +281,26 @@ impl NothingPage {
 }
 
 impl DomainPage {
+    /// The page of a domain for a visitor who sees that view of it.
+    async fn load(
+        context: &Context,
+        visitor: &Visitor,
+        view: &DomainView,
+        wait: Option<u32>,
+    ) -> Self {
+        let frame = Frame::of(context.config(), "domain", visitor);
+        let names = names(context, &visitor.caller, view, LIST).await;
+        let mut page = Self::new(frame, view, names, wait, context.now());
+        page.owner_vouch_form = OwnerVouchForm::of(view, &visitor.caller);
+        let mut steps = page.standing.steps.iter_mut();
+        if let (Some(form), Some(step)) =
+            (&page.owner_vouch_form, steps.find(|step| step.impossible))
+        {
+            step.link = Some(("#vouch-for-owner".to_owned(), form.summary));
+        }
+        page
+    }
+
     /// The page of a domain at `now`, with its agents.
     pub(crate) fn new(
         mut frame: Frame,
@@ -299,13 +318,19 @@ impl DomainPage {
             .iter()
             .partition(|source| source.state == SourceState::Absent);
         let sources = first(&sources, |source| SourceView::new(source, now));
+        let standing = StandingView::new(view, &names, now);
         Self {
             frame,
             waiting,
             hides_results: sources
                 .iter()
                 .any(|source| source.asked && source.attempts.is_empty()),
-            standing: StandingView::new(view, &names, now),
+            no_challenge: view
+                .no_challenge
+                .as_deref()
+                .filter(|_| standing.steps.is_empty() && view.owner_vouch.is_none())
+                .map(|reason| text::line(reason, ADDRESS)),
+            standing,
             registered_now: None,
             domain: text::line(&view.domain, LINE),
             meaning: trust::domain_meaning(&view.state),
@@ -319,10 +344,6 @@ impl DomainPage {
                 .known_by
                 .as_ref()
                 .map(|known| OwnerFingerprintView::new(known, now)),
-            no_challenge: view
-                .no_challenge
-                .as_deref()
-                .map(|reason| text::line(reason, ADDRESS)),
             verify_link: format!("/domains/{}/verify", text::segment(&view.domain)),
             here: format!("/domains/{}", text::segment(&view.domain)),
             verify: format!(

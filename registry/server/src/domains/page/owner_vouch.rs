@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
+use crate::domains::acts::domain_show;
 use crate::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
+use crate::domains::page::DomainPage;
 use crate::error::AppError;
 use crate::http::auth::Administer;
 use crate::http::forms::{FormFields, FormOf};
@@ -33,8 +35,14 @@ pub(crate) struct OwnerVouchView {
 pub(crate) struct OwnerVouchForm {
     /// Its address; ending the vouch is below it.
     pub action: String,
+    /// What it is for.
+    pub summary: &'static str,
+    /// Why it was refused.
+    pub problem: Option<String>,
+    pub account: String,
+    pub reason: String,
+    pub days: String,
     pub reason_chars: usize,
-    pub days: u32,
     pub most_days: u32,
 }
 
@@ -59,30 +67,51 @@ pub(crate) struct EndForm {
 
 impl FormFields for EndForm {}
 
-/// Vouches for an account as owner, and leads back to the domain.
+/// Vouches for an account as owner, and leads back to the domain; a refusal is said above what was typed.
 ///
 /// # Errors
-/// As the act, and where the box was not ticked.
+/// `form-refused`, `forbidden`, and as the act where the domain has no such form.
 #[post("/domains/{domain}/owner-vouch")]
 pub(crate) async fn set(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Administer, SetForm>,
 ) -> Result<HttpResponse, Problem> {
-    let fields = form.fields;
+    let (visitor, fields) = (&form.visitor, form.fields);
+    let problem = match vouch_for_owner(&context, &visitor.caller, &domain, &fields).await {
+        Ok(_) => return Ok(back(&domain)),
+        Err(error) => Problem::from(error),
+    };
+    let Ok(view) = domain_show(&context, &visitor.caller, &domain).await else {
+        return Err(problem);
+    };
+    let mut page = DomainPage::load(&context, visitor, &view, None).await;
+    let Some(form) = &mut page.owner_vouch_form else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    form.refuse(&problem, fields);
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+async fn vouch_for_owner(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    fields: &SetForm,
+) -> Result<DomainView, AppError> {
     if fields.confirmed.is_empty() {
         let detail =
             "Tick the box to confirm that the account may act as owner, and send the form again.";
-        return Err(AppError::invalid("/confirmed", detail).into());
+        return Err(AppError::invalid("/confirmed", detail));
     }
     let vouch = NewOwnerVouch {
         account: fields.account.trim().to_owned(),
-        reason: fields.reason,
+        reason: fields.reason.clone(),
         // No number is no number of days.
         expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
     };
-    owner_vouch_set(&context, &form.visitor.caller, &domain, &vouch).await?;
-    Ok(back(&domain))
+    owner_vouch_set(context, caller, domain, &vouch).await
 }
 
 /// Ends the vouch, and leads back to the domain.
@@ -134,9 +163,24 @@ impl OwnerVouchForm {
         let fits = view.no_challenge.is_some() && caller.may(Permission::Administer);
         fits.then(|| Self {
             action: format!("/domains/{}/owner-vouch", text::segment(&view.domain)),
+            summary: match view.owner_vouch {
+                Some(_) => "Change or end the vouch",
+                None => "Vouch for an owner",
+            },
+            problem: None,
+            account: String::new(),
+            reason: String::new(),
+            days: DEFAULT_VOUCH_DAYS.to_string(),
             reason_chars: MAX_REASON,
-            days: DEFAULT_VOUCH_DAYS,
             most_days: MAX_VOUCH_DAYS,
         })
+    }
+
+    /// Says why it was refused, and keeps what was typed. The box is to be ticked again, for what is sent then.
+    fn refuse(&mut self, problem: &Problem, fields: SetForm) {
+        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        self.account = fields.account;
+        self.reason = fields.reason;
+        self.days = fields.days;
     }
 }

@@ -206,6 +206,9 @@ fn proved(view: &DomainView, now: Timestamp) -> StepView {
         ),
         (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
         (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
+        (_, _, Some(_)) if view.owner_vouch.is_some() => {
+            "It cannot be proved; an admin vouches for its owner.".to_owned()
+        }
         (_, _, Some(reason)) => text::line(reason, ADDRESS),
         (Some(DomainState::Lapsed), ..) => {
             "The proof is no longer valid. Publish one of the records again.".to_owned()

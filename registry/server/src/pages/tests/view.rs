@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_api::{Facet, FacetValue};
+use a2a_registry_api::{Agent, Facet, FacetValue};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::timestamp::MINUTE;
 use askama::Template;
 
@@ -53,10 +54,13 @@ fn found(address: &str) -> String {
 }
 
 fn agent(document: &serde_json::Value) -> String {
-    let agent = samples::agent(
+    agent_page(samples::agent(
         samples::card(document),
         "Looked at with the travel team; scopes are fine.",
-    );
+    ))
+}
+
+fn agent_page(agent: Agent) -> String {
     let material = Material {
         agent,
         versions: Ok(samples::versions("")),
@@ -171,11 +175,26 @@ fn what_matched_is_marked() {
     assert!(html.contains("1\u{202f}247"), "with the exact total");
 }
 
+/// Clients get no card of an agent that is on hold, although one of its versions is approved.
+#[test]
+fn a_version_is_served_while_its_agent_is_listed() {
+    let served = "title=\"Clients get this version\">served";
+    let approved = "title=\"Clients get no version while the agent is not listed\">approved";
+    let listed = agent(&samples::travel());
+    assert!(listed.contains(served) && !listed.contains(approved));
+    let mut held = samples::agent(samples::card(&samples::travel()), "");
+    held.hit.summary.lifecycle = ShownLifecycle::Suspended.into();
+    let held = agent_page(held);
+    assert!(held.contains(approved) && !held.contains(served), "{held}");
+}
+
 /// Code in a sentence is code on the page, wherever on it the sentence stands.
 #[test]
 fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
     let mut view = samples::domain("x");
     view.challenges.clear();
+    view.state = DomainState::Unverified.into();
+    view.owner_vouch = None;
     view.no_challenge = Some("An admin vouches: `a2a-registry domain vouch x`.".to_owned());
     let waits = format!(
         "Agent \"Echo\" ({}) waits for its approval.",

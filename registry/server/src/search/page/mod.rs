@@ -63,6 +63,8 @@ pub(crate) struct SearchPage {
     unfiltered: String,
     /// The search as a form saves it; empty where there is nothing to save.
     saved: String,
+    /// Why it was not saved, and the name that was typed.
+    save_refused: Option<(String, String)>,
     outcome: Outcome,
 }
 
@@ -120,24 +122,35 @@ pub(crate) async fn show(
     visitor: Visitor,
     request: HttpRequest,
 ) -> HttpResponse {
-    let frame = Frame::of(context.config(), "search", &visitor);
-    let caller = &visitor.caller;
-    let registry = context.config().public_url();
-    let now = context.now();
     if request.query_string().is_empty() {
-        let overview = overview(&context, caller).await;
+        let overview = overview(&context, &visitor.caller).await;
         if let Err(error) = &overview {
             tracing::warn!(%error, "the first page has no figures");
         }
-        let page = HomePage::new(frame, overview.ok().as_ref(), &registry, now);
+        let frame = Frame::of(context.config(), "search", &visitor);
+        let registry = context.config().public_url();
+        let page = HomePage::new(frame, overview.ok().as_ref(), &registry, context.now());
         return crate::pages::page(StatusCode::OK, &page);
     }
-    let (status, page) = match read(request.query_string()) {
+    let (status, page) = searched(&context, &visitor, request.query_string()).await;
+    crate::pages::page(status, &page)
+}
+
+/// The page of a search by the query of an address, with its status.
+pub(crate) async fn searched(
+    context: &Context,
+    visitor: &Visitor,
+    query: &str,
+) -> (StatusCode, SearchPage) {
+    let frame = Frame::of(context.config(), "search", visitor);
+    let registry = context.config().public_url();
+    let now = context.now();
+    match read(query) {
         Ok(query) => {
-            let answer = listed(&context, caller, &query).await;
+            let answer = listed(context, &visitor.caller, &query).await;
             let (status, mut page) = SearchPage::new(frame, &query, answer, &registry, now);
             if let Outcome::Found(found) = &mut page.outcome
-                && asks_meaning(&context, &query)
+                && asks_meaning(context, &query)
             {
                 found.found_by.get_or_insert(WORDS_ALONE);
             }
@@ -147,8 +160,7 @@ pub(crate) async fn show(
             let nothing = SearchQuery::default();
             SearchPage::new(frame, &nothing, Err(error), &registry, now)
         }
-    };
-    crate::pages::page(status, &page)
+    }
 }
 
 /// The result of a search, with what the page shows beside it.
@@ -249,11 +261,21 @@ impl SearchPage {
                 true => link(query, |_| {}).trim_start_matches("/?").to_owned(),
                 false => String::new(),
             },
+            save_refused: None,
             title: text::line(&words, 80),
             words,
             outcome,
         };
         (status, page)
+    }
+
+    /// The page with the reason why the search was not saved, above the name that was typed; `None` without such a form.
+    pub(crate) fn with_save_refused(self, problem: &Problem, name: String) -> Option<Self> {
+        let problem = text::line(&problem.to_string(), text::BLOCK);
+        (!self.saved.is_empty()).then(|| Self {
+            save_refused: Some((problem, name)),
+            ..self
+        })
     }
 }
 

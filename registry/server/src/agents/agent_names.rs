@@ -1,4 +1,4 @@
-//! Names of agents on pages for callers who see everything.
+//! Names of agents on pages for callers who see the agents.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::error::AppError;
 use crate::pages::text::{self, LINE};
 
 /// An agent as pages name it: its name and a link to its page, or its identifier where it is gone.
-pub(super) struct AgentName {
+pub(crate) struct AgentName {
     pub link: Option<String>,
     pub name: String,
 }
 
 /// The names of these agents as their cards have them.
-pub(super) async fn agent_names(
+pub(crate) async fn agent_names(
     context: &Context,
     mut ids: Vec<Uuid>,
 ) -> Result<HashMap<Uuid, String>, AppError> {
@@ -31,7 +31,7 @@ pub(super) async fn agent_names(
 }
 
 impl AgentName {
-    pub(super) fn new(id: Uuid, names: &HashMap<Uuid, String>) -> Self {
+    pub(crate) fn new(id: Uuid, names: &HashMap<Uuid, String>) -> Self {
         match names.get(&id) {
             Some(name) => Self {
                 link: Some(format!("/agents/{id}/")),
