@@ -35,7 +35,7 @@ async fn finds(stage: &Stage, agent: Uuid, searches: &[&str]) {
     }
 }
 
-/// A card of AgentOS names tools beside its skills, of which it may have thousands.
+/// A card of `AgentOS` names tools beside its skills, of which it may have thousands.
 async fn tools_beside_skills_are_found_shown_and_counted(url: &str) {
     let stage = Stage::new(url).await;
     for (domain, skills, tool, word) in [

@@ -12,7 +12,7 @@ use super::program::Program;
 pub enum Sdk {
     /// None: an agent of our own that speaks protocol 0.1 over JSON-RPC, card only at `agent.json`.
     Without,
-    /// None: an agent of our own after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in snake_case.
+    /// None: an agent of our own after the a2a-protocol skill, over JSON-RPC and HTTP+JSON, card in `snake_case`.
     Skill,
     /// None: an agent of our own after `PromptKit`, over JSON-RPC, card only at `agent.json` and without an address.
     PromptKit,

@@ -35,7 +35,7 @@ fn all_had(server: &RawServer, header: &str) -> bool {
     !seen.is_empty() && seen.iter().all(|request| has(&request.head))
 }
 
-/// AgentOS: 0.1 with tools beside the skills, bearer tokens, results by polling and `cancelled` with two l.
+/// `AgentOS`: 0.1 with tools beside the skills, bearer tokens, results by polling and `cancelled` with two l.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_agentos_is_talked_to() {
     let task = |state: &str| json!({"id": "t", "sessionId": "s", "status": {"state": state}, "history": []});

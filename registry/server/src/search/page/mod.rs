@@ -272,7 +272,7 @@ impl SearchPage {
     /// The page with the reason why the search was not saved, above the name that was typed; `None` without such a form.
     pub(crate) fn with_save_refused(self, problem: &Problem, name: String) -> Option<Self> {
         let problem = text::line(&problem.to_string(), text::BLOCK);
-        (!self.saved.is_empty()).then(|| Self {
+        (!self.saved.is_empty()).then_some(Self {
             save_refused: Some((problem, name)),
             ..self
         })
