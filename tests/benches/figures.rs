@@ -272,6 +272,14 @@ fn release_binary() -> PathBuf {
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
+    // Cargo describes the package of this bench in variables. Build scripts that read them would run again, and all that
+    // depends on them would be built anew.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
     command
 }
 
