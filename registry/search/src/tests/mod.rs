@@ -11,6 +11,7 @@ mod groups;
 mod hints;
 mod labels;
 mod languages;
+mod living;
 mod meaning;
 mod operators;
 mod oracle;
