@@ -13,6 +13,7 @@ mod labels;
 mod languages;
 mod living;
 mod meaning;
+mod merges;
 mod operators;
 mod oracle;
 mod other_texts;
