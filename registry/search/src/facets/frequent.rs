@@ -6,8 +6,8 @@
 //! value, the shown values are certain long before the last value is counted.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
@@ -17,8 +17,10 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
+use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
+use super::column::FacetColumn;
 
 /// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
 /// large segments.
@@ -54,12 +56,12 @@ impl Default for FacetLimits {
             holders: 65_536,
             memory: 64 * 1024 * 1024,
             sparse: 32,
-            few_values: 50_000,
+            few_values: 16_384,
         }
     }
 }
 
-/// Frequent facet values of the large segments, for one state of the index.
+/// Frequent facet values of the large segments, for all states of the index with the same large segments.
 #[derive(Default)]
 pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
@@ -67,6 +69,28 @@ pub(crate) struct FrequentValues {
     limits: FacetLimits,
     /// Values by facet; empty without a large segment.
     facets: Vec<FacetValues>,
+    /// Columns of the segments of the newest state, opened by the first search that needs them.
+    columns: Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>,
+}
+
+/// The columns of one segment by facet.
+#[derive(Default)]
+pub(crate) struct SegmentColumns([OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()]);
+
+impl SegmentColumns {
+    /// The column of a facet; `reader` is that of the segment.
+    pub fn get(
+        &self,
+        reader: &SegmentReader,
+        facet: FacetName,
+    ) -> tantivy::Result<Arc<FacetColumn>> {
+        let known = &self.0[facet as usize];
+        if let Some(column) = known.get() {
+            return Ok(Arc::clone(column));
+        }
+        let opened = Arc::new(FacetColumn::open(reader, facet.as_str())?);
+        Ok(Arc::clone(known.get_or_init(|| opened)))
+    }
 }
 
 /// The values of one facet over all large segments.
@@ -74,6 +98,8 @@ pub(crate) struct FrequentValues {
 pub(crate) struct FacetValues {
     /// The most frequent first, equally frequent ones by value.
     pub ranked: Vec<FrequentValue>,
+    /// Their ranks, in the order of the values.
+    by_text: Vec<u32>,
     /// The most frequent value that was left out, and an upper bound of its agents.
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
@@ -121,6 +147,8 @@ impl FrequentValues {
             .collect();
         let segments: Vec<SegmentId> = large.iter().map(|reader| reader.segment_id()).collect();
         if let Some(before) = before.filter(|before| before.segments == segments) {
+            let is_searched = |id: &SegmentId| readers.iter().any(|one| one.segment_id() == *id);
+            lock(&before.columns).retain(|id, _| is_searched(id));
             return Ok(before);
         }
         // Without large segments nothing is precomputed.
@@ -142,6 +170,7 @@ impl FrequentValues {
             agents,
             limits,
             facets,
+            columns: Mutex::default(),
         };
         frequent.keep_sets(&large, fields, limits.memory)?;
         Ok(Arc::new(frequent))
@@ -204,6 +233,12 @@ impl FrequentValues {
         self.limits.few_values
     }
 
+    /// The columns of a segment, kept for as long as the segment is searched.
+    pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
+        let mut columns = lock(&self.columns);
+        Arc::clone(columns.entry(reader.segment_id()).or_default())
+    }
+
     /// The precomputed values of a facet; `None` without a large segment.
     pub fn values(&self, facet: FacetName) -> Option<&FacetValues> {
         self.facets.get(facet as usize)
@@ -241,11 +276,24 @@ impl FacetValues {
             .map(|reader| ValuesPerAgent::of(reader, name))
             .collect::<tantivy::Result<_>>()?;
         let (ranked, left_out) = best.finish();
+        let mut by_text: Vec<u32> = (0..).take(ranked.len()).collect();
+        let text_of = |rank: u32| &ranked[rank as usize].text;
+        by_text.sort_unstable_by(|one, other| text_of(*one).cmp(text_of(*other)));
         Ok(Self {
             ranked,
+            by_text,
             left_out,
             carried,
         })
+    }
+
+    /// Place of a value among the ranked ones.
+    pub fn rank_of(&self, text: &[u8]) -> Option<u32> {
+        let text_of = |rank: &u32| self.ranked[*rank as usize].text.as_slice();
+        let place = self
+            .by_text
+            .binary_search_by(|rank| text_of(rank).cmp(text));
+        place.ok().map(|place| self.by_text[place])
     }
 }
 

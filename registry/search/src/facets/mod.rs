@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use column::SegmentFacet;
+use frequent::SegmentColumns;
 use sets::LargeMatches;
 use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader, Term};
 
@@ -54,7 +55,10 @@ impl Facets {
                 segment,
                 agents: Bits::none(reader.max_doc()),
             }),
-            None => SegmentMatches::Counted(SegmentCounter::new(reader, &self.names)?),
+            None => {
+                let columns = self.frequent.columns(reader);
+                SegmentMatches::Counted(SegmentCounter::new(&columns, reader, &self.names)?)
+            }
         }))
     }
 
@@ -106,7 +110,7 @@ impl Facets {
                 None => {
                     for one in &large {
                         let reader = searcher.segment_reader(one.ordinal);
-                        counted.push(one.counted(reader, *name)?);
+                        counted.push(one.counted(&self.frequent.columns(reader), reader, *name)?);
                     }
                     column::merge(&counted, self.frequent.few_values())?
                 }
@@ -145,13 +149,23 @@ pub(super) struct LargeSegment {
 
 impl LargeSegment {
     /// Counts one facet of these matches, match by match.
-    fn counted(&self, reader: &SegmentReader, name: FacetName) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentCounter::new(reader, &[name])?;
-        for document in self.agents.iter() {
-            counted.insert(document);
+    fn counted(
+        &self,
+        columns: &SegmentColumns,
+        reader: &SegmentReader,
+        name: FacetName,
+    ) -> tantivy::Result<SegmentFacet> {
+        let mut counted = SegmentFacet::new(columns.get(reader, name)?);
+        let mut block = Vec::with_capacity(BLOCK);
+        let mut documents = self.agents.iter();
+        loop {
+            block.clear();
+            block.extend(documents.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return Ok(counted);
+            }
+            counted.count(&block);
         }
-        let facet = counted.finish().into_iter().next();
-        facet.map_or_else(|| SegmentFacet::new(reader, name.as_str()), Ok)
     }
 }
 
@@ -162,10 +176,14 @@ pub(super) struct SegmentCounter {
 }
 
 impl SegmentCounter {
-    fn new(reader: &SegmentReader, names: &[FacetName]) -> tantivy::Result<Self> {
+    fn new(
+        columns: &SegmentColumns,
+        reader: &SegmentReader,
+        names: &[FacetName],
+    ) -> tantivy::Result<Self> {
         let facets = names
             .iter()
-            .map(|name| SegmentFacet::new(reader, name.as_str()))
+            .map(|name| Ok(SegmentFacet::new(columns.get(reader, *name)?)))
             .collect::<tantivy::Result<_>>()?;
         Ok(Self {
             block: Vec::with_capacity(BLOCK),
