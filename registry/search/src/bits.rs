@@ -1,5 +1,7 @@
 //! Bit sets of documents of one segment, and counts of the documents that hold a term.
 
+use std::sync::Arc;
+
 use a2a_registry_simd::widened;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
@@ -134,7 +136,16 @@ impl Bits {
 
     /// Number of documents in the set.
     pub fn len(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+        widened(
+            #[inline(always)]
+            || {
+                let mut len = 0;
+                for word in &self.0 {
+                    len += word.count_ones();
+                }
+                len
+            },
+        )
     }
 
     /// Memory in bytes.
@@ -158,7 +169,7 @@ impl Bits {
 
 /// Documents of a segment that are in a set of visible agents.
 pub(super) struct SeenBits {
-    bits: Bits,
+    bits: Arc<Bits>,
     seen: u32,
     hidden: u32,
     /// Documents outside the set, if there are so few that intersecting with them is cheaper.
@@ -167,7 +178,7 @@ pub(super) struct SeenBits {
 
 impl SeenBits {
     /// The set of these documents of a segment.
-    pub fn new(reader: &SegmentReader, bits: Bits) -> Self {
+    pub fn new(reader: &SegmentReader, bits: Arc<Bits>) -> Self {
         let seen = bits.len();
         let hidden = reader.max_doc().saturating_sub(seen);
         let others = (hidden < reader.max_doc() / POSTINGS_BLOCK).then(|| {

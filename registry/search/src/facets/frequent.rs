@@ -17,6 +17,7 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
+use super::super::collect::AgentIds;
 use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
@@ -73,24 +74,40 @@ pub(crate) struct FrequentValues {
     columns: Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>,
 }
 
-/// The columns of one segment by facet.
+/// The columns of one segment that nearly every search reads. Each is opened once.
 #[derive(Default)]
-pub(crate) struct SegmentColumns([OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()]);
+pub(crate) struct SegmentColumns {
+    ids: OnceLock<Arc<AgentIds>>,
+    facets: [OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()],
+}
 
 impl SegmentColumns {
+    /// The ids of the agents; `reader` is that of the segment.
+    pub fn ids(&self, reader: &SegmentReader) -> tantivy::Result<Arc<AgentIds>> {
+        opened(&self.ids, || AgentIds::open(reader))
+    }
+
     /// The column of a facet; `reader` is that of the segment.
-    pub fn get(
+    pub fn facet(
         &self,
         reader: &SegmentReader,
         facet: FacetName,
     ) -> tantivy::Result<Arc<FacetColumn>> {
-        let known = &self.0[facet as usize];
-        if let Some(column) = known.get() {
-            return Ok(Arc::clone(column));
-        }
-        let opened = Arc::new(FacetColumn::open(reader, facet.as_str())?);
-        Ok(Arc::clone(known.get_or_init(|| opened)))
+        let known = &self.facets[facet as usize];
+        opened(known, || FacetColumn::open(reader, facet.as_str()))
     }
+}
+
+/// What was opened before, or is now.
+fn opened<T>(
+    known: &OnceLock<Arc<T>>,
+    open: impl FnOnce() -> tantivy::Result<T>,
+) -> tantivy::Result<Arc<T>> {
+    if let Some(known) = known.get() {
+        return Ok(Arc::clone(known));
+    }
+    let opened = Arc::new(open()?);
+    Ok(Arc::clone(known.get_or_init(|| opened)))
 }
 
 /// The values of one facet over all large segments.

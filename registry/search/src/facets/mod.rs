@@ -40,6 +40,11 @@ impl Facets {
         Self { names, frequent }
     }
 
+    /// The columns of a segment.
+    pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
+        self.frequent.columns(reader)
+    }
+
     /// Counter for the matches of a segment; `None` if no facet is requested.
     pub fn matches(
         &self,
@@ -56,7 +61,7 @@ impl Facets {
                 agents: Bits::none(reader.max_doc()),
             }),
             None => {
-                let columns = self.frequent.columns(reader);
+                let columns = self.columns(reader);
                 SegmentMatches::Counted(SegmentCounter::new(&columns, reader, &self.names)?)
             }
         }))
@@ -110,7 +115,7 @@ impl Facets {
                 None => {
                     for one in &large {
                         let reader = searcher.segment_reader(one.ordinal);
-                        counted.push(one.counted(&self.frequent.columns(reader), reader, *name)?);
+                        counted.push(one.counted(&self.columns(reader), reader, *name)?);
                     }
                     column::merge(&counted, self.frequent.few_values())?
                 }
@@ -155,7 +160,7 @@ impl LargeSegment {
         reader: &SegmentReader,
         name: FacetName,
     ) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentFacet::new(columns.get(reader, name)?);
+        let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
         let mut block = Vec::with_capacity(BLOCK);
         let mut documents = self.agents.iter();
         loop {
@@ -183,7 +188,7 @@ impl SegmentCounter {
     ) -> tantivy::Result<Self> {
         let facets = names
             .iter()
-            .map(|name| Ok(SegmentFacet::new(columns.get(reader, *name)?)))
+            .map(|name| Ok(SegmentFacet::new(columns.facet(reader, *name)?)))
             .collect::<tantivy::Result<_>>()?;
         Ok(Self {
             block: Vec::with_capacity(BLOCK),

@@ -45,7 +45,7 @@ fn holders_equal_a_walk_over_all_postings() {
                     bits.insert(document);
                 }
             }
-            let seen = SeenBits::new(reader, bits.clone());
+            let seen = SeenBits::new(reader, Arc::new(bits.clone()));
             assert_eq!(seen.len(), bits.len());
             for word in ["all", "often", "seldom", "stretch"] {
                 let term = Term::from_field_text(field, word);
