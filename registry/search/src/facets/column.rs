@@ -13,12 +13,8 @@ use super::super::answer::{FACET_VALUES, FacetCounts};
 use super::frequent::FacetValues;
 use super::shown::TopValues;
 
-/// Number of most frequent values per segment that are merged first; all values are merged only if these do not
-/// suffice.
-const FIRST_LOOK: usize = 256;
-
-/// Rank of a value that is not precomputed.
-const UNRANKED: u32 = u32::MAX;
+/// Mark of a value that the large segments do not have, or that is not precomputed.
+const UNKNOWN: u32 = u32::MAX;
 
 /// The values of one facet in one segment. Opening a column costs as much as counting hundreds of matches, and the values
 /// of a segment never change, so this is kept for all searches.
@@ -26,6 +22,8 @@ pub(crate) struct FacetColumn {
     column: Option<StrColumn>,
     /// Rank of each value among the precomputed ones, in the order of the segment's values.
     ranks: OnceLock<Box<[u32]>>,
+    /// Number of each value in the large segments, in the same order.
+    numbers: OnceLock<Box<[u32]>>,
 }
 
 impl FacetColumn {
@@ -34,28 +32,58 @@ impl FacetColumn {
         Ok(Self {
             column: reader.fast_fields().str(field)?,
             ranks: OnceLock::new(),
+            numbers: OnceLock::new(),
         })
     }
 
-    fn values(&self) -> usize {
+    /// Number of values.
+    pub fn len(&self) -> usize {
         let column = self.column.as_ref();
         column.map_or(0, |column| column.dictionary().num_terms())
     }
 
-    /// The ranks of all values among `frequent`, which must always be the same.
-    fn ranks(&self, frequent: &FacetValues) -> io::Result<&[u32]> {
-        if let Some(ranks) = self.ranks.get() {
-            return Ok(ranks);
-        }
-        let mut ranks = Vec::with_capacity(self.values());
+    /// The ordinal of a value.
+    pub fn ordinal(&self, value: &[u8]) -> io::Result<Option<usize>> {
+        let Some(column) = &self.column else {
+            return Ok(None);
+        };
+        let ordinal = column.dictionary().term_ord(value)?;
+        Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal).ok()))
+    }
+
+    /// The value with an ordinal.
+    pub fn value(&self, ordinal: usize) -> io::Result<Vec<u8>> {
+        let mut value = Vec::new();
         if let Some(column) = &self.column {
-            let ordinals: Vec<u64> = (0..self.values() as u64).collect();
             let dictionary = column.dictionary();
-            dictionary.sorted_ords_to_term_cb(&ordinals, |text| {
-                ranks.push(frequent.rank_of(text).unwrap_or(UNRANKED));
+            dictionary.ord_to_term(ordinal as u64, &mut value)?;
+        }
+        Ok(value)
+    }
+
+    /// The marks of all values, which are made once.
+    fn marks<'a>(
+        &self,
+        known: &'a OnceLock<Box<[u32]>>,
+        mut mark: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
+    ) -> io::Result<&'a [u32]> {
+        if let Some(marks) = known.get() {
+            return Ok(marks);
+        }
+        let mut marks = Vec::with_capacity(self.len());
+        let mut failed = None;
+        if let Some(column) = &self.column {
+            let ordinals: Vec<u64> = (0..self.len() as u64).collect();
+            let dictionary = column.dictionary();
+            dictionary.sorted_ords_to_term_cb(&ordinals, |text| match mark(text) {
+                Ok(mark) => marks.push(mark.unwrap_or(UNKNOWN)),
+                Err(error) => failed = Some(error),
             })?;
         }
-        Ok(self.ranks.get_or_init(|| ranks.into()))
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(known.get_or_init(|| marks.into())),
+        }
     }
 }
 
@@ -92,7 +120,7 @@ impl SegmentFacet {
             return;
         };
         // The ordinals come from the same dictionary that the counters are sized for.
-        self.counts.resize(self.column.values(), 0);
+        self.counts.resize(self.column.len(), 0);
         self.documents.clear();
         self.rows.clear();
         let ordinals = column.ords();
@@ -114,66 +142,66 @@ impl SegmentFacet {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The count of one value.
-    fn count_of(&self, value: &[u8]) -> io::Result<u64> {
-        let column = self.column.column.as_ref();
-        let Some(column) = column.filter(|_| !self.counts.is_empty()) else {
-            return Ok(0);
-        };
-        let ordinal = column.dictionary().term_ord(value)?;
-        let at = ordinal.and_then(|ordinal| usize::try_from(ordinal).ok());
-        let count = at.and_then(|at| self.counts.get(at));
-        Ok(count.map_or(0, |count| u64::from(*count)))
+    /// The column that is counted.
+    pub fn column(&self) -> &FacetColumn {
+        &self.column
     }
 
-    /// Adds the counts of precomputed values to `sums`, by rank; returns the highest count of another value.
-    pub fn add_ranked(&self, frequent: &FacetValues, sums: &mut [u64]) -> io::Result<u64> {
-        if self.counts.is_empty() {
-            return Ok(0);
-        }
+    /// Adds each count to the one in `sums` that its value's mark names; returns the highest count of any other value.
+    pub fn add_marked(&self, marks: &[u32], sums: &mut [u32]) -> u32 {
         let mut most = 0;
-        for (rank, count) in self.column.ranks(frequent)?.iter().zip(&self.counts) {
+        for (mark, count) in marks.iter().zip(&self.counts) {
             if *count > 0 {
-                match sums.get_mut(*rank as usize) {
-                    Some(sum) => *sum += u64::from(*count),
+                match sums.get_mut(*mark as usize) {
+                    Some(sum) => *sum += count,
                     None => most = most.max(*count),
                 }
             }
         }
-        Ok(most.into())
+        most
     }
 
-    /// The counted values that are not precomputed.
-    pub fn unranked(&self, frequent: &FacetValues) -> io::Result<ColumnValues> {
+    /// Ranks of the values of this segment among the precomputed ones; none before the first match.
+    pub fn ranks(&self, frequent: &FacetValues) -> io::Result<&[u32]> {
         if self.counts.is_empty() {
-            return Ok(ColumnValues::default());
+            return Ok(&[]);
         }
-        let ranks = self.column.ranks(frequent)?.iter();
-        let counted = (0..).zip(ranks.zip(&self.counts));
-        let counted = counted.filter(|(_, (rank, count))| **rank == UNRANKED && **count > 0);
-        self.texts(
-            counted
-                .map(|(ordinal, (_, count))| (ordinal, *count))
-                .collect(),
-        )
+        let column = &self.column;
+        column.marks(&column.ranks, |value| Ok(frequent.rank_of(value)))
     }
 
-    /// The most frequent values as (ordinal, count), selected by count and then value, sorted by ordinal; and the
-    /// largest count left out.
-    fn top(&self, limit: usize) -> (Vec<(u64, u32)>, u32) {
+    /// Numbers of the values of this segment, by `number_of`; none before the first match.
+    pub fn numbers(
+        &self,
+        number_of: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
+    ) -> io::Result<&[u32]> {
+        if self.counts.is_empty() {
+            return Ok(&[]);
+        }
+        self.column.marks(&self.column.numbers, number_of)
+    }
+
+    /// The counted values without a mark.
+    pub fn unmarked(&self, marks: &[u32]) -> io::Result<ColumnValues> {
+        let counted = (0..).zip(marks.iter().zip(&self.counts));
+        let counted = counted.filter(|(_, (mark, count))| **mark == UNKNOWN && **count > 0);
+        let counted = counted.map(|(ordinal, (_, count))| (ordinal, *count));
+        self.texts(counted.collect())
+    }
+
+    /// The most frequent values as (ordinal, count), selected by count and then value, sorted by ordinal.
+    fn top(&self, limit: usize) -> Vec<(u64, u32)> {
         let mut counted: Vec<(u64, u32)> = (0..)
             .zip(self.counts.iter().copied())
             .filter(|(_, count)| *count > 0)
             .collect();
-        let mut left = 0;
         if counted.len() > limit {
             let order = |value: &(u64, u32)| (u32::MAX - value.1, value.0);
-            let (_, first_out, _) = counted.select_nth_unstable_by_key(limit, order);
-            left = first_out.1;
+            counted.select_nth_unstable_by_key(limit, order);
             counted.truncate(limit);
         }
         counted.sort_unstable();
-        (counted, left)
+        counted
     }
 
     /// The texts of these values, which must be in dictionary order and are returned in it.
@@ -246,68 +274,20 @@ pub(super) fn add_up<'a>(lists: &'a [ColumnValues], mut found: impl FnMut(&'a [u
     }
 }
 
-/// The counts over all segments. With more than `few` counted values it first tries to merge only the most frequent
-/// values of each segment.
-pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
+/// The counts over all segments, by the texts of the values.
+pub(super) fn merge(segments: &[SegmentFacet]) -> io::Result<FacetCounts> {
     let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
     let matched = segments.iter().filter(|segment| !segment.counts.is_empty());
     let matched: Vec<&SegmentFacet> = matched.collect();
-    let values = match matched.as_slice() {
-        [_] => merged(&matched, FACET_VALUES)?,
-        _ => {
-            let counted = matched.iter().flat_map(|segment| &segment.counts);
-            let many = counted.filter(|count| **count > 0).nth(few).is_some();
-            let sure = if many { likely(&matched)? } else { None };
-            match sure {
-                Some(values) => values,
-                None => merged(&matched, usize::MAX)?,
-            }
-        }
+    // A value that one segment has seldom can be frequent in the others.
+    let limit = match matched.len() {
+        1 => FACET_VALUES,
+        _ => usize::MAX,
     };
-    let shown: u64 = values.iter().map(|(_, count)| count).sum();
-    Ok(FacetCounts {
-        values,
-        other_count: sum - shown,
-    })
-}
-
-/// The shown values, computed from the most frequent values of each segment; `None` where it is not certain that they
-/// would be right.
-fn likely(segments: &[&SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
-    let mut missing = 0;
-    let mut lists = Vec::with_capacity(segments.len());
-    for segment in segments {
-        let (counted, left) = segment.top(FIRST_LOOK);
-        missing += u64::from(left);
-        lists.push(segment.texts(counted)?);
-    }
-    let mut candidates: Vec<(Reverse<u64>, &[u8])> = Vec::new();
-    add_up(&lists, |text, count| {
-        candidates.push((Reverse(count), text))
-    });
-    candidates.sort_unstable();
-    // No value that every segment left out occurs more often than `missing`, so the candidates have to.
-    let last_shown = candidates.get(FACET_VALUES - 1);
-    if last_shown.is_none_or(|(Reverse(count), _)| *count <= missing) {
-        return Ok(None);
-    }
-    // A value that one segment left out can be a candidate of another, so all segments are asked for its count.
-    let mut shown = TopValues::default();
-    for (Reverse(count), text) in candidates {
-        if !shown.certain(count + missing, text) {
-            let counts = segments.iter().map(|segment| segment.count_of(text));
-            shown.offer(text, counts.sum::<io::Result<u64>>()?);
-        }
-    }
-    Ok(Some(shown.finish()))
-}
-
-/// The shown values, merged from the `limit` most frequent values of each segment.
-fn merged(segments: &[&SegmentFacet], limit: usize) -> io::Result<Vec<(String, u64)>> {
-    let lists = segments.iter();
-    let lists = lists.map(|segment| segment.texts(segment.top(limit).0));
+    let lists = matched.iter();
+    let lists = lists.map(|segment| segment.texts(segment.top(limit)));
     let lists = lists.collect::<io::Result<Vec<_>>>()?;
     let mut shown = TopValues::default();
     add_up(&lists, |text, count| shown.offer(text, count));
-    Ok(shown.finish())
+    Ok(shown.into_counts(sum))
 }

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
@@ -17,11 +17,10 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
-use super::super::collect::AgentIds;
 use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
-use super::column::FacetColumn;
+use super::columns::SegmentColumns;
 
 /// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
 /// large segments.
@@ -43,10 +42,9 @@ pub struct FacetLimits {
     pub holders: usize,
     /// The most memory in bytes for the bit sets of holders. Beyond it, postings are read.
     pub memory: usize,
-    /// Match fraction below which matches are counted one by one: fewer than one in this many agents.
-    pub sparse: u64,
-    /// Up to this many counted values, over all segments that are counted match by match, all values are merged.
-    pub few_values: usize,
+    /// About the nanoseconds that counting a value of a match takes. Set operations are given up once they have taken as
+    /// long as counting all values of all matches, one by one.
+    pub nanos: u64,
 }
 
 impl Default for FacetLimits {
@@ -56,8 +54,7 @@ impl Default for FacetLimits {
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
-            sparse: 32,
-            few_values: 16_384,
+            nanos: 3,
         }
     }
 }
@@ -66,48 +63,11 @@ impl Default for FacetLimits {
 #[derive(Default)]
 pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
-    agents: u64,
     limits: FacetLimits,
     /// Values by facet; empty without a large segment.
     facets: Vec<FacetValues>,
     /// Columns of the segments of the newest state, opened by the first search that needs them.
     columns: Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>,
-}
-
-/// The columns of one segment that nearly every search reads. Each is opened once.
-#[derive(Default)]
-pub(crate) struct SegmentColumns {
-    ids: OnceLock<Arc<AgentIds>>,
-    facets: [OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()],
-}
-
-impl SegmentColumns {
-    /// The ids of the agents; `reader` is that of the segment.
-    pub fn ids(&self, reader: &SegmentReader) -> tantivy::Result<Arc<AgentIds>> {
-        opened(&self.ids, || AgentIds::open(reader))
-    }
-
-    /// The column of a facet; `reader` is that of the segment.
-    pub fn facet(
-        &self,
-        reader: &SegmentReader,
-        facet: FacetName,
-    ) -> tantivy::Result<Arc<FacetColumn>> {
-        let known = &self.facets[facet as usize];
-        opened(known, || FacetColumn::open(reader, facet.as_str()))
-    }
-}
-
-/// What was opened before, or is now.
-fn opened<T>(
-    known: &OnceLock<Arc<T>>,
-    open: impl FnOnce() -> tantivy::Result<T>,
-) -> tantivy::Result<Arc<T>> {
-    if let Some(known) = known.get() {
-        return Ok(Arc::clone(known));
-    }
-    let opened = Arc::new(open()?);
-    Ok(Arc::clone(known.get_or_init(|| opened)))
 }
 
 /// The values of one facet over all large segments.
@@ -121,11 +81,18 @@ pub(crate) struct FacetValues {
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
     pub carried: Vec<ValuesPerAgent>,
+    /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of the
+    /// large segments are numbered in the order of their texts.
+    numbers: Vec<Box<[u32]>>,
+    /// Number of all values.
+    distinct: u32,
 }
 
 /// A facet value and the agents that carry it, its holders.
 pub(crate) struct FrequentValue {
     pub text: Vec<u8>,
+    /// Its number among all values.
+    pub number: u32,
     /// Number of holders, deleted agents included.
     pub agents: u64,
     /// The holders in each large segment.
@@ -181,10 +148,8 @@ impl FrequentValues {
                     .collect::<tantivy::Result<_>>()?
             }
         };
-        let agents = large.iter().map(|reader| u64::from(reader.max_doc())).sum();
         let mut frequent = Self {
             segments,
-            agents,
             limits,
             facets,
             columns: Mutex::default(),
@@ -240,14 +205,9 @@ impl FrequentValues {
         self.segments.len()
     }
 
-    /// Whether this many matches in the large segments are too few for set operations to be the faster way.
-    pub fn is_sparse(&self, matches: u64) -> bool {
-        matches.saturating_mul(self.limits.sparse) < self.agents
-    }
-
-    /// Number of counted values up to which all of them are merged.
-    pub fn few_values(&self) -> usize {
-        self.limits.few_values
+    /// About the nanoseconds that counting a value of a match takes.
+    pub fn nanos(&self) -> u64 {
+        self.limits.nanos
     }
 
     /// The columns of a segment, kept for as long as the segment is searched.
@@ -276,10 +236,16 @@ impl FacetValues {
         let streams = indexes.iter().map(|index| index.terms().stream());
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
         let mut best = MostFrequent::new(limit);
+        let mut numbers: Vec<Vec<u32>> = indexes.iter().map(|_| Vec::new()).collect();
+        let mut distinct = 0;
         while terms.advance() {
             let holders = || terms.current_segment_ords_and_term_infos();
-            let agents = holders().map(|(_, info)| u64::from(info.doc_freq)).sum();
-            best.offer(terms.key(), agents, || {
+            let mut agents = 0;
+            for (segment, info) in holders() {
+                agents += u64::from(info.doc_freq);
+                numbers[segment].push(distinct);
+            }
+            best.offer(terms.key(), distinct, agents, || {
                 let mut all: Vec<ValueHolders> =
                     indexes.iter().map(|_| ValueHolders::Nobody).collect();
                 for (segment, info) in holders() {
@@ -287,6 +253,7 @@ impl FacetValues {
                 }
                 all
             });
+            distinct += 1;
         }
         let carried = large
             .iter()
@@ -301,7 +268,33 @@ impl FacetValues {
             by_text,
             left_out,
             carried,
+            numbers: numbers.into_iter().map(Vec::into_boxed_slice).collect(),
+            distinct,
         })
+    }
+
+    /// Number of all values of the large segments.
+    pub fn distinct(&self) -> usize {
+        self.distinct as usize
+    }
+
+    /// The numbers of the values of a large segment, in the order of these values.
+    pub fn numbers(&self, segment: usize) -> &[u32] {
+        let numbers = self.numbers.get(segment);
+        numbers.map(|numbers| &numbers[..]).unwrap_or_default()
+    }
+
+    /// A precomputed value by its text.
+    pub fn find(&self, text: &[u8]) -> Option<&FrequentValue> {
+        let rank = self.rank_of(text)?;
+        self.ranked.get(rank as usize)
+    }
+
+    /// A precomputed value by its number.
+    pub fn find_number(&self, number: u32) -> Option<&FrequentValue> {
+        let number_of = |rank: &u32| self.ranked[*rank as usize].number;
+        let place = self.by_text.binary_search_by_key(&number, number_of).ok()?;
+        self.ranked.get(self.by_text[place] as usize)
     }
 
     /// Place of a value among the ranked ones.
@@ -315,6 +308,19 @@ impl FacetValues {
 }
 
 impl FrequentValue {
+    /// About the nanoseconds that [`among`](Self::among) takes over all segments: a third of one for each word of a set, and
+    /// 150 for opening postings and half more than one for each agent in them.
+    pub fn nanos(&self) -> u64 {
+        let holders = self.holders.iter();
+        holders
+            .map(|holders| match holders {
+                ValueHolders::Nobody => 0,
+                ValueHolders::Bits(bits) => bits.size() as u64 / 24,
+                ValueHolders::Postings(info) => 150 + u64::from(info.doc_freq) * 3 / 2,
+            })
+            .sum()
+    }
+
     /// Number of these agents of a segment that carry the value.
     pub fn among(
         &self,
@@ -331,11 +337,7 @@ impl FrequentValue {
 }
 
 /// Number of these agents of a segment that are in the posting list of the term.
-pub(super) fn among(
-    info: &TermInfo,
-    agents: &Bits,
-    index: &InvertedIndexReader,
-) -> tantivy::Result<u64> {
+fn among(info: &TermInfo, agents: &Bits, index: &InvertedIndexReader) -> tantivy::Result<u64> {
     let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
     let mut count = 0;
     // No seek: with many agents in the set few blocks of postings could be skipped.
@@ -432,7 +434,13 @@ impl MostFrequent {
         }
     }
 
-    fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<ValueHolders>) {
+    fn offer(
+        &mut self,
+        text: &[u8],
+        number: u32,
+        agents: u64,
+        holders: impl FnOnce() -> Vec<ValueHolders>,
+    ) {
         if self.kept.len() >= self.limit {
             // Values are offered in ascending order, so of equally frequent ones the later ranks lower.
             let last = self.kept.peek().map_or(u64::MAX, |last| last.0.0.agents);
@@ -446,6 +454,7 @@ impl MostFrequent {
         }
         self.kept.push(Reverse(RankedValue(FrequentValue {
             text: text.to_owned(),
+            number,
             agents,
             holders: holders(),
         })));

@@ -102,7 +102,7 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
     let compiled = index.compiled_query(&request).unwrap();
     let small_ones_apart = FacetLimits {
         least_agents: 200,
-        sparse: u64::MAX,
+        nanos: u64::MAX,
         values: 60,
         ..FacetLimits::default()
     };
@@ -120,6 +120,22 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
     let request = SearchRequest { sort, ..request };
     let whole = page_by_page(index, &request, expected.len());
     assert_eq!(whole, sorted(&expected, sort), "{request:?}");
+}
+
+/// The values of large segments are numbered by their dictionaries, and counted by their columns.
+fn check_numbers(index: &Index) {
+    let view = index.0.view().unwrap();
+    for reader in view.searcher.segment_readers() {
+        let Some(place) = view.frequent.place_of(reader) else {
+            continue;
+        };
+        let columns = view.frequent.columns(reader);
+        for facet in FacetName::ALL {
+            let column = columns.facet(reader, facet).unwrap();
+            let values = view.frequent.values(facet).unwrap();
+            assert_eq!(column.len(), values.numbers(place).len(), "{facet:?}");
+        }
+    }
 }
 
 fn segments(index: &Index) -> usize {
@@ -148,6 +164,7 @@ fn a_living_index_equals_a_naive_scan() {
             if seq % 6 == 1 {
                 check(&index, &agents, &mut dice);
                 check(&index, &agents, &mut dice);
+                check_numbers(&index);
             }
         }
         assert!(most_segments >= 7, "{most_segments} segments are few");

@@ -418,11 +418,11 @@ fn searches_equal_a_naive_scan() {
 }
 
 /// All methods of facet counting: all or some segments as sets, with all or a few values precomputed, with and without
-/// memory for sets; and all match by match, merging the most frequent values first.
-pub(super) fn facet_limits() -> [FacetLimits; 6] {
+/// memory for sets, and given up at once or on the way; and all match by match, with and without large segments.
+pub(super) fn facet_limits() -> [FacetLimits; 8] {
     let by_sets = FacetLimits {
         least_agents: 1,
-        sparse: u64::MAX,
+        nanos: u64::MAX,
         ..FacetLimits::default()
     };
     [
@@ -448,8 +448,16 @@ pub(super) fn facet_limits() -> [FacetLimits; 6] {
             ..by_sets
         },
         FacetLimits {
+            nanos: 0,
+            ..by_sets
+        },
+        FacetLimits {
+            nanos: 1,
+            values: 100,
+            ..by_sets
+        },
+        FacetLimits {
             least_agents: u32::MAX,
-            few_values: 0,
             ..by_sets
         },
     ]
