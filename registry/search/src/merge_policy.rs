@@ -68,7 +68,7 @@ pub(super) fn merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
         chosen.map(|(place, _)| place).collect()
     };
     let joined = places(&is_joined);
-    let alone = places(&|segment| !is_joined(segment) && segment.has_many_deleted());
+    let alone = places(&|segment: &SegmentSize| !is_joined(segment) && segment.has_many_deleted());
     let alone = alone.into_iter().map(|place| vec![place]);
     let joined = (!joined.is_empty()).then_some(joined);
     joined.into_iter().chain(alone).collect()

@@ -257,7 +257,9 @@ pub(super) fn add_up<'a>(lists: &'a [ColumnValues], mut found: impl FnMut(&'a [u
         let Reverse((text, list, count)) = *head;
         match rests[list].next() {
             Some((next, count)) => *head = Reverse((next, list, count)),
-            None => drop(PeekMut::pop(head)),
+            None => {
+                PeekMut::pop(head);
+            }
         }
         let before = match summed {
             Some((known, sum)) if known == text => sum,
