@@ -5,7 +5,7 @@ use std::sync::Arc;
 use a2a_registry_simd::widened;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
+use tantivy::{BitSet, DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
 /// Documents per decoded block of postings; skipping pays only for gaps larger than that.
 const POSTINGS_BLOCK: u32 = 128;
@@ -26,6 +26,20 @@ impl Bits {
         let rest = max_doc % 64;
         if let Some(last) = bits.0.last_mut().filter(|_| rest != 0) {
             *last = (1 << rest) - 1;
+        }
+        bits
+    }
+
+    /// The documents of a segment that are not deleted. They are copied 64 at a time: each commit that deletes an agent asks
+    /// for them anew.
+    pub fn living(reader: &SegmentReader) -> Self {
+        let mut bits = Self::all(reader.max_doc());
+        if let Some(alive) = reader.alive_bitset() {
+            let mut living = BitSet::with_max_value_and_full(reader.max_doc());
+            living.intersect_update(alive.bitset());
+            for (bucket, word) in (0..).zip(&mut bits.0) {
+                *word = u64::from_le_bytes(living.tinyset(bucket).into_bytes());
+            }
         }
         bits
     }

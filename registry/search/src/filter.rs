@@ -220,13 +220,7 @@ impl Filter {
 
     fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {
         let key = SharedKey::Alive(reader.segment_id(), reader.delete_opstamp());
-        self.shared.get_with(key, || {
-            let mut bits = Bits::none(reader.max_doc());
-            for document in reader.doc_ids_alive() {
-                bits.insert(document);
-            }
-            Arc::new(bits)
-        })
+        self.shared.get_with(key, || Arc::new(Bits::living(reader)))
     }
 
     fn add_term(
