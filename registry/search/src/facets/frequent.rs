@@ -54,7 +54,7 @@ impl Default for FacetLimits {
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
-            nanos: 3,
+            nanos: 5,
         }
     }
 }
