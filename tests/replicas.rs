@@ -1,6 +1,8 @@
 //! Two replicas on one database give the same responses: after different histories of commits, merges and deletions,
 //! and with pages from either of them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::search;
@@ -157,7 +159,10 @@ async fn two_replicas_give_the_same_responses() {
     }
 }
 
-both_databases!(hidden_agents_change_no_score);
+both_databases!(
+    hidden_agents_change_no_score,
+    changed_agents_are_counted_and_paged_as_by_a_scan
+);
 
 /// Agents that wait for a decision, or are on hold, change no score and no explanation by a single byte, and no metric.
 async fn hidden_agents_change_no_score(url: &str) {
@@ -200,4 +205,132 @@ async fn hidden_agents_change_no_score(url: &str) {
         search::search(&stage.app, &anybody, &query).await.unwrap(),
         before
     );
+}
+
+const TAGS: [&str; 6] = ["finance", "travel", "music", "maps", "weather", "sport"];
+
+/// The tags of agents by number.
+type Tags = BTreeMap<usize, BTreeSet<&'static str>>;
+
+fn some_tags(dice: &mut Dice) -> BTreeSet<&'static str> {
+    TAGS.into_iter().filter(|_| dice.roll(2) == 0).collect()
+}
+
+fn domain(number: usize) -> String {
+    format!("d{number}.agents-test.com")
+}
+
+fn tagged(number: usize, tags: &BTreeSet<&str>) -> OriginAnswer {
+    let card = serde_json::json!({
+        "name": format!("Agent {number}"), "description": "common", "url": "https://a.example.com/a2a",
+        "version": "1.0", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "S", "description": "common", "tags": tags}],
+    });
+    OriginAnswer::Card(serde_json::to_vec(&card).unwrap())
+}
+
+/// The counts of a facet whose values are all listed.
+fn counts(facet: &Value) -> BTreeMap<String, u64> {
+    assert_eq!(facet["other_count"], 0);
+    let values = facet["values"].as_array().unwrap().iter();
+    let count = |one: &Value| Some((one["value"].as_str()?.to_owned(), one["count"].as_u64()?));
+    values.map(|one| count(one).unwrap()).collect()
+}
+
+/// Compares a search for the agents with one of these tags, or for all, with a scan over the agents.
+async fn equals_scan(stage: &Stage, agents: &Tags, asked: &[&str]) {
+    let is_asked = |tags: &BTreeSet<&str>| {
+        let mut any = asked.iter();
+        asked.is_empty() || any.any(|tag| tags.contains(tag))
+    };
+    let expected: Tags = agents
+        .iter()
+        .filter(|(_, tags)| is_asked(tags))
+        .map(|(number, tags)| (*number, tags.clone()))
+        .collect();
+    let mut by_tag: BTreeMap<String, u64> = BTreeMap::new();
+    for tag in expected.values().flatten() {
+        *by_tag.entry((*tag).to_owned()).or_default() += 1;
+    }
+    let by_domain: BTreeMap<String, u64> =
+        expected.keys().map(|number| (domain(*number), 1)).collect();
+    let mut query = SearchQuery {
+        q: Some("common".into()),
+        tag: asked.iter().map(|tag| (*tag).to_owned()).collect(),
+        facets: vec!["tag,domain".into()],
+        page_size: Some(7),
+        ..SearchQuery::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let answer = search(stage, &Caller::default(), &query).await;
+        assert_eq!(answer["total"], expected.len(), "{query:?}");
+        assert_eq!(counts(&answer["facets"]["tag"]), by_tag, "{query:?}");
+        assert_eq!(counts(&answer["facets"]["domain"]), by_domain, "{query:?}");
+        let page = answer["agents"].as_array().unwrap().iter();
+        found.extend(page.map(|agent| agent["name"].as_str().unwrap().to_owned()));
+        match answer["next_page_token"].as_str() {
+            Some(token) => query.page_token = Some(token.to_owned()),
+            None => break,
+        }
+    }
+    found.sort_unstable();
+    let mut names: Vec<String> = expected
+        .keys()
+        .map(|number| format!("Agent {number}"))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(found, names, "{query:?}");
+}
+
+/// Agents change and leave, one commit for each, also on a second replica where the database serves one.
+async fn changed_agents_are_counted_and_paged_as_by_a_scan(url: &str) {
+    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    let mut dice = Dice(0x77_1e3d);
+    let mut agents: Tags = (0..30)
+        .map(|number| (number, some_tags(&mut dice)))
+        .collect();
+    for number in agents.keys() {
+        stage.register(&domain(*number)).await;
+    }
+    stage
+        .visit(|source| {
+            let host = source.url.trim_start_matches("https://d");
+            let number: usize = host.split('.').next().unwrap().parse().unwrap();
+            tagged(number, &agents[&number])
+        })
+        .await;
+    stage.settle().await;
+    let mut replicas = vec![stage];
+    if url.starts_with("postgres") {
+        let second = replicas[0].beside().await;
+        replicas.push(second);
+    }
+    for change in 1..=60 {
+        let number = dice.roll(30);
+        if agents.contains_key(&number) {
+            let first = &replicas[0];
+            if dice.roll(6) == 0 {
+                domain_delete(&first.app, &first.admin, &domain(number))
+                    .await
+                    .unwrap();
+                agents.remove(&number);
+            } else {
+                let tags = some_tags(&mut dice);
+                first.crawl(&domain(number), tagged(number, &tags)).await;
+                agents.insert(number, tags);
+            }
+        }
+        for stage in &replicas {
+            stage.settle().await;
+        }
+        if change % 12 == 0 {
+            for stage in &replicas {
+                equals_scan(stage, &agents, &[]).await;
+                equals_scan(stage, &agents, &["travel", "maps"]).await;
+            }
+        }
+    }
+    assert!(agents.len() > 10, "{agents:?}");
 }

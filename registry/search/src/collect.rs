@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, StrColumn};
+use tantivy::query::Weight;
 use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader};
 use uuid::Uuid;
 
@@ -26,7 +27,8 @@ pub(super) enum Order {
     Created,
 }
 
-/// Collects the first `top` matches after `after`, the total, and the input of the facet counts.
+/// Collects the first `top` matches after `after`, the total, and the input of the facet counts, of a query that leaves out
+/// deleted documents itself, as [`FilteredQuery`](super::filtered::FilteredQuery) does.
 pub(super) struct PageCollector {
     pub order: Order,
     pub top: usize,
@@ -99,7 +101,7 @@ impl Collector for PageCollector {
             best: SegmentCandidates {
                 ordinal,
                 key,
-                ids: AgentIds::open(reader)?,
+                ids: self.facets.columns(reader).ids(reader)?,
                 after,
                 best: BestDocuments::new(self.top),
                 apart: SeparateMatches {
@@ -118,6 +120,22 @@ impl Collector for PageCollector {
 
     fn requires_scoring(&self) -> bool {
         self.order == Order::Score && self.top > 0
+    }
+
+    /// Collects without tantivy's test of each match for being deleted.
+    fn collect_segment(
+        &self,
+        weight: &dyn Weight,
+        ordinal: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<tantivy::Result<SegmentFruit>> {
+        let mut page = self.for_segment(ordinal, reader)?;
+        if self.requires_scoring() {
+            weight.for_each(reader, &mut |document, score| page.collect(document, score))?;
+        } else {
+            weight.for_each_no_score(reader, &mut |found| page.collect_block(found))?;
+        }
+        Ok(page.harvest())
     }
 
     fn merge_fruits(
@@ -361,7 +379,7 @@ pub(super) struct SegmentPage {
 struct SegmentCandidates {
     ordinal: SegmentOrdinal,
     key: RankKey,
-    ids: AgentIds,
+    ids: Arc<AgentIds>,
     after: Option<(u64, Uuid)>,
     best: BestDocuments,
     apart: SeparateMatches,
@@ -399,7 +417,7 @@ pub(super) struct SegmentFruit {
 struct SegmentBest {
     ordinal: SegmentOrdinal,
     key: RankKey,
-    ids: AgentIds,
+    ids: Arc<AgentIds>,
     kept: Vec<RankedDocument>,
 }
 

@@ -31,6 +31,7 @@ pub(super) enum SharedKey {
     Term(SegmentId, Term),
     Alive(SegmentId, Option<Opstamp>),
     Shown(SegmentId, Arc<Viewer>),
+    Found(SegmentId, Option<Opstamp>, Arc<Conditions>),
 }
 
 impl SharedKey {
@@ -39,6 +40,7 @@ impl SharedKey {
         match self {
             Self::Term(..) | Self::Alive(..) => 128,
             Self::Shown(_, viewer) => 128 + viewer.size(),
+            Self::Found(_, _, conditions) => 256 + conditions.viewer.size(),
         }
     }
 }
@@ -58,11 +60,13 @@ pub(super) fn shared_bits(bytes: u64) -> SharedBits {
 
 /// One condition: at least one alternative matches, or none if it is negated. An alternative is a list of terms that
 /// must all match, or a list of conditions that must all hold.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Clause {
     alternatives: Vec<Vec<Term>>,
     nested: Vec<Vec<Clause>>,
     negated: bool,
+    /// Whether it is one of the conditions of a search without filters.
+    common: bool,
 }
 
 impl Clause {
@@ -79,13 +83,19 @@ impl Clause {
     }
 }
 
-/// Conditions that must all match, without the agents of the overlay that the caller may no longer see.
+/// Conditions that must all match, one of them being visible to the caller.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Conditions {
+    clauses: Vec<Clause>,
+    viewer: Arc<Viewer>,
+}
+
+/// The documents that match conditions, without the agents of the overlay that the caller may no longer see.
 #[derive(Clone)]
 pub(super) struct Filter {
-    clauses: Vec<Clause>,
+    conditions: Arc<Conditions>,
     excluded: Arc<Excluded>,
-    /// The caller, and the field of the labels that agents carry.
-    viewer: Arc<Viewer>,
+    /// The field of the labels that agents carry.
     visible_to: Field,
     shared: SharedBits,
 }
@@ -94,7 +104,7 @@ impl std::fmt::Debug for Filter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_tuple("Filter")
-            .field(&self.clauses)
+            .field(&self.conditions.clauses)
             .finish()
     }
 }
@@ -109,29 +119,48 @@ impl Filter {
         shared: SharedBits,
     ) -> Self {
         Self {
-            clauses,
+            conditions: Arc::new(Conditions {
+                clauses,
+                viewer: Arc::new(Viewer::of(labels)),
+            }),
             excluded,
-            viewer: Arc::new(Viewer::of(labels)),
             visible_to: fields.visible_to,
             shared,
         }
     }
 
     /// Living documents of a segment that match all conditions.
-    pub fn bits(&self, reader: &SegmentReader) -> tantivy::Result<Bits> {
+    pub fn bits(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
+        let mut bits = self.found(reader)?;
+        let changed = self.excluded.get(&reader.segment_id());
+        for (document, still_seen_by) in changed.into_iter().flatten() {
+            if !self.conditions.viewer.sees(still_seen_by) {
+                Arc::make_mut(&mut bits).remove(*document);
+            }
+        }
+        Ok(bits)
+    }
+
+    /// The same, whatever is in the overlay. Most searches have no filter, and share these sets as a whole.
+    fn found(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
+        let conditions = &self.conditions;
+        let shared = conditions.clauses.iter().all(|clause| clause.common);
+        let (id, deletes) = (reader.segment_id(), reader.delete_opstamp());
+        let key = shared.then(|| SharedKey::Found(id, deletes, Arc::clone(conditions)));
+        if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
+            return Ok(bits);
+        }
         let mut bits = match reader.alive_bitset() {
             None => Bits::all(reader.max_doc()),
             Some(_) => (*self.alive(reader)).clone(),
         };
         bits.intersect(&*self.shown(reader)?);
-        for clause in &self.clauses {
+        for clause in &conditions.clauses {
             self.narrow(reader, clause, &mut bits)?;
         }
-        let changed = self.excluded.get(&reader.segment_id());
-        for (document, still_seen_by) in changed.into_iter().flatten() {
-            if !self.viewer.sees(still_seen_by) {
-                bits.remove(*document);
-            }
+        let bits = Arc::new(bits);
+        if let Some(key) = key {
+            self.shared.insert(key, Arc::clone(&bits));
         }
         Ok(bits)
     }
@@ -176,12 +205,13 @@ impl Filter {
     /// labels, each of which would be looked up for every search.
     fn shown(&self, reader: &SegmentReader) -> tantivy::Result<Arc<Bits>> {
         let shared = reader.max_doc() >= SHARED_FROM_DOCUMENTS;
-        let key = shared.then(|| SharedKey::Shown(reader.segment_id(), Arc::clone(&self.viewer)));
+        let viewer = &self.conditions.viewer;
+        let key = shared.then(|| SharedKey::Shown(reader.segment_id(), Arc::clone(viewer)));
         if let Some(bits) = key.as_ref().and_then(|key| self.shared.get(key)) {
             return Ok(bits);
         }
         let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
-        let bits = Arc::new(self.viewer.bits(self.visible_to, reader, add)?);
+        let bits = Arc::new(viewer.bits(self.visible_to, reader, add)?);
         if let Some(key) = key {
             self.shared.insert(key, Arc::clone(&bits));
         }
@@ -190,13 +220,7 @@ impl Filter {
 
     fn alive(&self, reader: &SegmentReader) -> Arc<Bits> {
         let key = SharedKey::Alive(reader.segment_id(), reader.delete_opstamp());
-        self.shared.get_with(key, || {
-            let mut bits = Bits::none(reader.max_doc());
-            for document in reader.doc_ids_alive() {
-                bits.insert(document);
-            }
-            Arc::new(bits)
-        })
+        self.shared.get_with(key, || Arc::new(Bits::living(reader)))
     }
 
     fn add_term(
@@ -238,11 +262,11 @@ const GONE: &str = "gone";
 /// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
     let field = fields.exact(FacetName::Lifecycle);
-    any_of(
-        LISTED
-            .iter()
-            .map(|lifecycle| Term::from_field_text(field, lifecycle)),
-    )
+    let lifecycles = LISTED.iter();
+    Clause {
+        common: true,
+        ..any_of(lifecycles.map(|lifecycle| Term::from_field_text(field, lifecycle)))
+    }
 }
 
 /// The condition of not being listed: pending, on hold or rejected.
@@ -261,6 +285,7 @@ fn not_gone(fields: &Fields) -> Clause {
             GONE,
         )]],
         negated: true,
+        common: true,
         ..Clause::default()
     }
 }

@@ -125,9 +125,11 @@ impl FilteredWeight {
             return Ok(());
         };
         let bits = self.filter.bits(reader)?;
-        let is_sparse = bits.len() < reader.max_doc() / FEW_CANDIDATES;
+        let candidates = bits.len();
+        let is_sparse = candidates < reader.max_doc() / FEW_CANDIDATES;
+        let among = (candidates < reader.max_doc()).then_some(&*bits);
         if score && near.peek().is_none() && !is_sparse {
-            return scored(text.as_ref(), reader, &bits, callback);
+            return scored(text.as_ref(), reader, among, callback);
         }
         // Neighbours that are no matches of the text are merged in between, in ascending order.
         let mut matched = |document, score| {
@@ -149,7 +151,7 @@ impl FilteredWeight {
                 }
             }
         } else if score {
-            scored(text.as_ref(), reader, &bits, &mut matched)?;
+            scored(text.as_ref(), reader, among, &mut matched)?;
         } else {
             text.for_each_no_score(reader, &mut |documents| {
                 for document in documents {
@@ -164,17 +166,17 @@ impl FilteredWeight {
     }
 }
 
-/// Calls `callback` for each match of the text among these documents, with its score. Most searches have neither neighbours
-/// nor a filter that leaves anything out, and need no test of each match.
+/// Calls `callback` for each match of the text among these documents, with its score; without a set, for every match. Most
+/// searches have neither neighbours nor a filter that leaves anything out, and need no test of each match.
 fn scored(
     text: &dyn Weight,
     reader: &SegmentReader,
-    among: &Bits,
+    among: Option<&Bits>,
     callback: &mut dyn FnMut(DocId, Score),
 ) -> tantivy::Result<()> {
-    match among.len() == reader.max_doc() {
-        true => text.for_each(reader, callback),
-        false => text.for_each(reader, &mut |document, score| {
+    match among {
+        None => text.for_each(reader, callback),
+        Some(among) => text.for_each(reader, &mut |document, score| {
             if among.contains(document) {
                 callback(document, score);
             }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use tantivy::directory::MmapDirectory;
 use tantivy::index::IndexSettings;
 use tantivy::indexer::IndexWriterOptions;
-use tantivy::merge_policy::LogMergePolicy;
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, Searcher};
 use uuid::Uuid;
 
 use super::document::Document;
 use super::error::IndexError;
+use super::merge_policy::LevelMergePolicy;
 use super::schema::{Fields, analyzers};
 
 /// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
@@ -20,9 +20,6 @@ const STORE_BLOCK: usize = 4_096;
 /// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from all over the segment, so
 /// more are rarely reused; and every frozen state has a cache of its own.
 const STORE_BLOCKS: usize = 16;
-
-/// Ratio of deleted documents above which a segment is rewritten.
-const MOST_DELETED: f32 = 0.25;
 
 /// The least memory in bytes for a writing thread.
 const LEAST_MEMORY: usize = 16 * 1024 * 1024;
@@ -103,9 +100,7 @@ impl Generation {
             .num_merge_threads(2)
             .build();
         let writer = self.index.writer_with_options(options)?;
-        let mut policy = LogMergePolicy::default();
-        policy.set_del_docs_ratio_before_merge(MOST_DELETED);
-        writer.set_merge_policy(Box::new(policy));
+        writer.set_merge_policy(Box::new(LevelMergePolicy));
         Ok(writer)
     }
 

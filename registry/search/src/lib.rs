@@ -48,6 +48,7 @@ mod layout;
 mod list;
 mod meaning;
 mod membership;
+mod merge_policy;
 mod overlay;
 mod pairs;
 mod property;

@@ -90,7 +90,7 @@ impl NearAgents {
         let demands = demands.transpose()?;
         let mut segments = Vec::with_capacity(readers.len());
         for reader in readers {
-            let mut bits = filter.bits(reader)?;
+            let mut bits = Arc::unwrap_or_clone(filter.bits(reader)?);
             if let Some(demands) = &demands {
                 bits.intersect(&matches(demands.as_ref(), reader)?);
             }

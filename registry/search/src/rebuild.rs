@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tantivy::IndexWriter;
+use tantivy::merge_policy::LogMergePolicy;
 
 use super::document::Document;
 use super::error::IndexError;
@@ -48,7 +49,9 @@ impl Rebuild {
         let generation = Generation::create(&inner.dir, name)?;
         let writer = generation.writer(inner.config.rebuild_threads, inner.config.rebuild_memory);
         rebuild.generation = Some(generation);
-        rebuild.writer = Some(writer?);
+        let writer = rebuild.writer.insert(writer?);
+        // It merges fewer large segments: the others are merged when the new index is in use already.
+        writer.set_merge_policy(Box::new(LogMergePolicy::default()));
         Ok(rebuild)
     }
 

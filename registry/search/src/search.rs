@@ -169,8 +169,11 @@ impl Inner {
         if query.words.is_empty() && written.prefixes.is_empty() {
             return Ok(cut_prefixes);
         }
-        let mut seen = self.visible_agents(view, visible_to)?;
         expand(&self.fields, query, statistics)?;
+        if written.prefixes.is_empty() {
+            return Ok(cut_prefixes);
+        }
+        let mut seen = self.visible_agents(view, visible_to)?;
         for prefix in &written.prefixes {
             let begun = beginning(&view.searcher, &self.fields, prefix, &mut seen, statistics)?;
             if begun.cut {

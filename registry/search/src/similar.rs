@@ -190,7 +190,7 @@ impl SimilarSearch<'_> {
         let tables = &self.inner.slot_tables;
         let mut segments = Vec::with_capacity(readers.len());
         for (ordinal, reader) in (0..).zip(readers) {
-            let mut bits = self.filter.bits(reader)?;
+            let mut bits = Arc::unwrap_or_clone(self.filter.bits(reader)?);
             if ordinal == self.own.segment_ord {
                 bits.remove(self.own.doc_id);
             }

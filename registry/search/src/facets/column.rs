@@ -1,21 +1,96 @@
 //! Facet counts match by match, from the column (fast field) of the values.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 use tantivy::columnar::StrColumn;
 use tantivy::{DocId, SegmentReader};
 
 use super::super::answer::{FACET_VALUES, FacetCounts};
+use super::frequent::FacetValues;
 use super::shown::TopValues;
 
-/// Number of most frequent values per segment that are merged first; all values are merged only if these do not
-/// suffice.
-const FIRST_LOOK: usize = 256;
+/// Mark of a value that the large segments do not have, or that is not precomputed.
+const UNKNOWN: u32 = u32::MAX;
 
-/// The counts of one facet in one segment, indexed by the value's term ordinal.
-pub(super) struct SegmentFacet {
+/// The values of one facet in one segment. Opening a column costs as much as counting hundreds of matches, and the values
+/// of a segment never change, so this is kept for all searches.
+pub(crate) struct FacetColumn {
     column: Option<StrColumn>,
+    /// Rank of each value among the precomputed ones, in the order of the segment's values.
+    ranks: OnceLock<Box<[u32]>>,
+    /// Number of each value in the large segments, in the same order.
+    numbers: OnceLock<Box<[u32]>>,
+}
+
+impl FacetColumn {
+    /// Opens the column of a field.
+    pub fn open(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
+        Ok(Self {
+            column: reader.fast_fields().str(field)?,
+            ranks: OnceLock::new(),
+            numbers: OnceLock::new(),
+        })
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        let column = self.column.as_ref();
+        column.map_or(0, |column| column.dictionary().num_terms())
+    }
+
+    /// The ordinal of a value.
+    pub fn ordinal(&self, value: &[u8]) -> io::Result<Option<usize>> {
+        let Some(column) = &self.column else {
+            return Ok(None);
+        };
+        let ordinal = column.dictionary().term_ord(value)?;
+        Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal).ok()))
+    }
+
+    /// The value with an ordinal.
+    pub fn value(&self, ordinal: usize) -> io::Result<Vec<u8>> {
+        let mut value = Vec::new();
+        if let Some(column) = &self.column {
+            let dictionary = column.dictionary();
+            dictionary.ord_to_term(ordinal as u64, &mut value)?;
+        }
+        Ok(value)
+    }
+
+    /// The marks of all values, which are made once.
+    fn marks<'a>(
+        &self,
+        known: &'a OnceLock<Box<[u32]>>,
+        mut mark: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
+    ) -> io::Result<&'a [u32]> {
+        if let Some(marks) = known.get() {
+            return Ok(marks);
+        }
+        let mut marks = Vec::with_capacity(self.len());
+        let mut failed = None;
+        if let Some(column) = &self.column {
+            let ordinals: Vec<u64> = (0..self.len() as u64).collect();
+            let dictionary = column.dictionary();
+            dictionary.sorted_ords_to_term_cb(&ordinals, |text| match mark(text) {
+                Ok(mark) => marks.push(mark.unwrap_or(UNKNOWN)),
+                Err(error) => failed = Some(error),
+            })?;
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(known.get_or_init(|| marks.into())),
+        }
+    }
+}
+
+/// The counts of one facet in one segment.
+pub(super) struct SegmentFacet {
+    column: Arc<FacetColumn>,
+    /// The counts by the value's term ordinal; empty before the first match.
     counts: Vec<u32>,
     documents: Vec<DocId>,
     rows: Vec<u32>,
@@ -23,26 +98,29 @@ pub(super) struct SegmentFacet {
 }
 
 impl SegmentFacet {
-    /// Creates zero counts for a field of a segment.
-    pub fn new(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
-        let column = reader.fast_fields().str(field)?;
-        let values = column
-            .as_ref()
-            .map_or(0, |column| column.dictionary().num_terms());
-        Ok(Self {
+    /// Creates zero counts of the values of a column.
+    pub fn new(column: Arc<FacetColumn>) -> Self {
+        Self {
             column,
-            counts: vec![0; values],
+            counts: Vec::new(),
             documents: Vec::new(),
             rows: Vec::new(),
             ordinals: Vec::new(),
-        })
+        }
     }
 
     /// Counts the values of these documents, whose ids ascend.
     pub fn count(&mut self, documents: &[DocId]) {
-        let Some(column) = &self.column else {
+        let Some(column) = self
+            .column
+            .column
+            .as_ref()
+            .filter(|_| !documents.is_empty())
+        else {
             return;
         };
+        // The ordinals come from the same dictionary that the counters are sized for.
+        self.counts.resize(self.column.len(), 0);
         self.documents.clear();
         self.rows.clear();
         let ordinals = column.ords();
@@ -50,7 +128,6 @@ impl SegmentFacet {
         self.ordinals.resize(self.rows.len(), 0);
         ordinals.values.get_vals(&self.rows, &mut self.ordinals);
         for ordinal in &self.ordinals {
-            // The ordinals come from the same dictionary that the counters were sized for.
             if let Some(count) = usize::try_from(*ordinal)
                 .ok()
                 .and_then(|at| self.counts.get_mut(at))
@@ -65,44 +142,66 @@ impl SegmentFacet {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The count of one value.
-    pub fn count_of(&self, value: &[u8]) -> io::Result<u64> {
-        let Some(column) = &self.column else {
-            return Ok(0);
-        };
-        let ordinal = column.dictionary().term_ord(value)?;
-        let at = ordinal.and_then(|ordinal| usize::try_from(ordinal).ok());
-        let count = at.and_then(|at| self.counts.get(at));
-        Ok(count.map_or(0, |count| u64::from(*count)))
+    /// The column that is counted.
+    pub fn column(&self) -> &FacetColumn {
+        &self.column
     }
 
-    /// Calls `found` with each of the `limit` most frequent values; returns the largest count left out.
-    pub fn most_frequent(&self, limit: usize, mut found: impl FnMut(&[u8])) -> io::Result<u64> {
-        let (counted, left) = self.top(limit);
-        let mut texts = self.texts(counted)?;
-        while let Some((text, _)) = texts.peek() {
-            found(text);
-            texts.next += 1;
+    /// Adds each count to the one in `sums` that its value's mark names; returns the highest count of any other value.
+    pub fn add_marked(&self, marks: &[u32], sums: &mut [u32]) -> u32 {
+        let mut most = 0;
+        for (mark, count) in marks.iter().zip(&self.counts) {
+            if *count > 0 {
+                match sums.get_mut(*mark as usize) {
+                    Some(sum) => *sum += count,
+                    None => most = most.max(*count),
+                }
+            }
         }
-        Ok(u64::from(left))
+        most
     }
 
-    /// The most frequent values as (ordinal, count), selected by count and then value, sorted by ordinal; and the
-    /// largest count left out.
-    fn top(&self, limit: usize) -> (Vec<(u64, u32)>, u32) {
+    /// Ranks of the values of this segment among the precomputed ones; none before the first match.
+    pub fn ranks(&self, frequent: &FacetValues) -> io::Result<&[u32]> {
+        if self.counts.is_empty() {
+            return Ok(&[]);
+        }
+        let column = &self.column;
+        column.marks(&column.ranks, |value| Ok(frequent.rank_of(value)))
+    }
+
+    /// Numbers of the values of this segment, by `number_of`; none before the first match.
+    pub fn numbers(
+        &self,
+        number_of: impl FnMut(&[u8]) -> io::Result<Option<u32>>,
+    ) -> io::Result<&[u32]> {
+        if self.counts.is_empty() {
+            return Ok(&[]);
+        }
+        self.column.marks(&self.column.numbers, number_of)
+    }
+
+    /// The counted values without a mark.
+    pub fn unmarked(&self, marks: &[u32]) -> io::Result<ColumnValues> {
+        let counted = (0..).zip(marks.iter().zip(&self.counts));
+        let counted = counted.filter(|(_, (mark, count))| **mark == UNKNOWN && **count > 0);
+        let counted = counted.map(|(ordinal, (_, count))| (ordinal, *count));
+        self.texts(counted.collect())
+    }
+
+    /// The most frequent values as (ordinal, count), selected by count and then value, sorted by ordinal.
+    fn top(&self, limit: usize) -> Vec<(u64, u32)> {
         let mut counted: Vec<(u64, u32)> = (0..)
             .zip(self.counts.iter().copied())
             .filter(|(_, count)| *count > 0)
             .collect();
-        let mut left = 0;
         if counted.len() > limit {
             let order = |value: &(u64, u32)| (u32::MAX - value.1, value.0);
-            let (_, first_out, _) = counted.select_nth_unstable_by_key(limit, order);
-            left = first_out.1;
+            counted.select_nth_unstable_by_key(limit, order);
             counted.truncate(limit);
         }
         counted.sort_unstable();
-        (counted, left)
+        counted
     }
 
     /// The texts of these values, which must be in dictionary order and are returned in it.
@@ -111,7 +210,7 @@ impl SegmentFacet {
             counted,
             ..ColumnValues::default()
         };
-        if let Some(column) = &self.column {
+        if let Some(column) = &self.column.column {
             let ordinals: Vec<u64> = texts.counted.iter().map(|(ordinal, _)| *ordinal).collect();
             column
                 .dictionary()
@@ -124,100 +223,73 @@ impl SegmentFacet {
     }
 }
 
-/// The counted values of one segment in ascending order; all texts share one buffer.
+/// Counted values of one segment in ascending order; all texts share one buffer.
 #[derive(Default)]
-struct ColumnValues {
+pub(super) struct ColumnValues {
     counted: Vec<(u64, u32)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    next: usize,
 }
 
 impl ColumnValues {
-    fn peek(&self) -> Option<(&[u8], u32)> {
-        let end = *self.ends.get(self.next)?;
-        let start = self
-            .next
-            .checked_sub(1)
-            .map_or(0, |before| self.ends[before]);
-        Some((&self.bytes[start..end], self.counted[self.next].1))
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let bytes = &self.bytes;
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let counts = self.counted.iter().map(|(_, count)| *count);
+        let texts = starts.zip(&self.ends);
+        let texts = texts.map(move |(start, end)| &bytes[start..*end]);
+        texts.zip(counts)
     }
 }
 
-/// The counts over all segments. With more than `few` counted values it first tries to merge only the most frequent
-/// values of each segment.
-pub(super) fn merge(segments: &[SegmentFacet], few: usize) -> io::Result<FacetCounts> {
-    let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
-    let values = match segments {
-        [one] => summed(std::slice::from_ref(one), FACET_VALUES)?,
-        _ => {
-            let counted = segments.iter().flat_map(|segment| &segment.counts);
-            let many = counted.filter(|count| **count > 0).nth(few).is_some();
-            let sure = if many { likely(segments)? } else { None };
-            match sure {
-                Some(values) => values,
-                None => summed(segments, usize::MAX)?,
+/// Calls `found` with each value of these lists and the sum of its counts, in ascending order.
+pub(super) fn add_up<'a>(lists: &'a [ColumnValues], mut found: impl FnMut(&'a [u8], u64)) {
+    let mut rests: Vec<_> = lists.iter().map(ColumnValues::iter).collect();
+    let mut heads: BinaryHeap<Reverse<(&'a [u8], usize, u32)>> = BinaryHeap::new();
+    for (list, rest) in rests.iter_mut().enumerate() {
+        heads.extend(
+            rest.next()
+                .map(|(text, count)| Reverse((text, list, count))),
+        );
+    }
+    let mut summed: Option<(&'a [u8], u64)> = None;
+    while let Some(mut head) = heads.peek_mut() {
+        let Reverse((text, list, count)) = *head;
+        match rests[list].next() {
+            Some((next, count)) => *head = Reverse((next, list, count)),
+            None => {
+                PeekMut::pop(head);
             }
         }
-    };
-    let shown: u64 = values.iter().map(|(_, count)| count).sum();
-    Ok(FacetCounts {
-        values,
-        other_count: sum - shown,
-    })
-}
-
-/// The shown values, computed from the most frequent values of each segment; `None` unless they are certain to be
-/// right.
-fn likely(segments: &[SegmentFacet]) -> io::Result<Option<Vec<(String, u64)>>> {
-    let mut bound = 0;
-    let mut candidates: BTreeSet<Vec<u8>> = BTreeSet::new();
-    for segment in segments {
-        bound += segment.most_frequent(FIRST_LOOK, |text| {
-            candidates.insert(text.to_owned());
-        })?;
-    }
-    if candidates.len() < FACET_VALUES || bound == 0 {
-        return Ok(None);
-    }
-    // A value that one segment left out can be a candidate of another, so all segments are asked for its count.
-    let mut shown = TopValues::default();
-    for value in candidates {
-        let counts = segments.iter().map(|segment| segment.count_of(&value));
-        shown.offer(&value, counts.sum::<io::Result<u64>>()?);
-    }
-    let certain = shown.least().is_some_and(|least| least > bound);
-    Ok(certain.then(|| shown.finish()))
-}
-
-/// The shown values, merged from the `limit` most frequent values of each segment.
-fn summed(segments: &[SegmentFacet], limit: usize) -> io::Result<Vec<(String, u64)>> {
-    let lists = segments.iter();
-    let lists = lists.map(|segment| segment.texts(segment.top(limit).0));
-    let mut lists = lists.collect::<io::Result<Vec<_>>>()?;
-    let mut shown = TopValues::default();
-    let mut value = Vec::new();
-    loop {
-        let smallest = lists
-            .iter()
-            .filter_map(ColumnValues::peek)
-            .map(|(text, _)| text)
-            .min();
-        let Some(smallest) = smallest else {
-            break;
+        let before = match summed {
+            Some((known, sum)) if known == text => sum,
+            Some((known, sum)) => {
+                found(known, sum);
+                0
+            }
+            None => 0,
         };
-        value.clear();
-        value.extend_from_slice(smallest);
-        let mut count = 0;
-        for list in &mut lists {
-            if let Some((text, here)) = list.peek()
-                && text == value
-            {
-                count += u64::from(here);
-                list.next += 1;
-            }
-        }
-        shown.offer(&value, count);
+        summed = Some((text, before + u64::from(count)));
     }
-    Ok(shown.finish())
+    if let Some((text, sum)) = summed {
+        found(text, sum);
+    }
+}
+
+/// The counts over all segments, by the texts of the values.
+pub(super) fn merge(segments: &[SegmentFacet]) -> io::Result<FacetCounts> {
+    let sum: u64 = segments.iter().map(SegmentFacet::sum).sum();
+    let matched = segments.iter().filter(|segment| !segment.counts.is_empty());
+    let matched: Vec<&SegmentFacet> = matched.collect();
+    // A value that one segment has seldom can be frequent in the others.
+    let limit = match matched.len() {
+        1 => FACET_VALUES,
+        _ => usize::MAX,
+    };
+    let lists = matched.iter();
+    let lists = lists.map(|segment| segment.texts(segment.top(limit)));
+    let lists = lists.collect::<io::Result<Vec<_>>>()?;
+    let mut shown = TopValues::default();
+    add_up(&lists, |text, count| shown.offer(text, count));
+    Ok(shown.into_counts(sum))
 }

@@ -6,8 +6,8 @@
 //! value, the shown values are certain long before the last value is counted.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
@@ -17,8 +17,10 @@ use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
+use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
+use super::columns::SegmentColumns;
 
 /// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
 /// large segments.
@@ -40,10 +42,9 @@ pub struct FacetLimits {
     pub holders: usize,
     /// The most memory in bytes for the bit sets of holders. Beyond it, postings are read.
     pub memory: usize,
-    /// Match fraction below which matches are counted one by one: fewer than one in this many agents.
-    pub sparse: u64,
-    /// Up to this many counted values, over all segments that are counted match by match, all values are merged.
-    pub few_values: usize,
+    /// About the nanoseconds that counting a value of a match takes. Set operations are given up once they have taken as
+    /// long as counting all values of all matches, one by one.
+    pub nanos: u64,
 }
 
 impl Default for FacetLimits {
@@ -53,20 +54,20 @@ impl Default for FacetLimits {
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
-            sparse: 32,
-            few_values: 50_000,
+            nanos: 5,
         }
     }
 }
 
-/// Frequent facet values of the large segments, for one state of the index.
+/// Frequent facet values of the large segments, for all states of the index with the same large segments.
 #[derive(Default)]
 pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
-    agents: u64,
     limits: FacetLimits,
     /// Values by facet; empty without a large segment.
     facets: Vec<FacetValues>,
+    /// Columns of the segments of the newest state, opened by the first search that needs them.
+    columns: Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>,
 }
 
 /// The values of one facet over all large segments.
@@ -74,15 +75,24 @@ pub(crate) struct FrequentValues {
 pub(crate) struct FacetValues {
     /// The most frequent first, equally frequent ones by value.
     pub ranked: Vec<FrequentValue>,
+    /// Their ranks, in the order of the values.
+    by_text: Vec<u32>,
     /// The most frequent value that was left out, and an upper bound of its agents.
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
     pub carried: Vec<ValuesPerAgent>,
+    /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of the
+    /// large segments are numbered in the order of their texts.
+    numbers: Vec<Box<[u32]>>,
+    /// Number of all values.
+    distinct: u32,
 }
 
 /// A facet value and the agents that carry it, its holders.
 pub(crate) struct FrequentValue {
     pub text: Vec<u8>,
+    /// Its number among all values.
+    pub number: u32,
     /// Number of holders, deleted agents included.
     pub agents: u64,
     /// The holders in each large segment.
@@ -121,6 +131,8 @@ impl FrequentValues {
             .collect();
         let segments: Vec<SegmentId> = large.iter().map(|reader| reader.segment_id()).collect();
         if let Some(before) = before.filter(|before| before.segments == segments) {
+            let is_searched = |id: &SegmentId| readers.iter().any(|one| one.segment_id() == *id);
+            lock(&before.columns).retain(|id, _| is_searched(id));
             return Ok(before);
         }
         // Without large segments nothing is precomputed.
@@ -136,12 +148,11 @@ impl FrequentValues {
                     .collect::<tantivy::Result<_>>()?
             }
         };
-        let agents = large.iter().map(|reader| u64::from(reader.max_doc())).sum();
         let mut frequent = Self {
             segments,
-            agents,
             limits,
             facets,
+            columns: Mutex::default(),
         };
         frequent.keep_sets(&large, fields, limits.memory)?;
         Ok(Arc::new(frequent))
@@ -194,14 +205,15 @@ impl FrequentValues {
         self.segments.len()
     }
 
-    /// Whether this many matches in the large segments are too few for set operations to be the faster way.
-    pub fn is_sparse(&self, matches: u64) -> bool {
-        matches.saturating_mul(self.limits.sparse) < self.agents
+    /// About the nanoseconds that counting a value of a match takes.
+    pub fn nanos(&self) -> u64 {
+        self.limits.nanos
     }
 
-    /// Number of counted values up to which all of them are merged.
-    pub fn few_values(&self) -> usize {
-        self.limits.few_values
+    /// The columns of a segment, kept for as long as the segment is searched.
+    pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
+        let mut columns = lock(&self.columns);
+        Arc::clone(columns.entry(reader.segment_id()).or_default())
     }
 
     /// The precomputed values of a facet; `None` without a large segment.
@@ -224,10 +236,16 @@ impl FacetValues {
         let streams = indexes.iter().map(|index| index.terms().stream());
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
         let mut best = MostFrequent::new(limit);
+        let mut numbers: Vec<Vec<u32>> = indexes.iter().map(|_| Vec::new()).collect();
+        let mut distinct = 0;
         while terms.advance() {
             let holders = || terms.current_segment_ords_and_term_infos();
-            let agents = holders().map(|(_, info)| u64::from(info.doc_freq)).sum();
-            best.offer(terms.key(), agents, || {
+            let mut agents = 0;
+            for (segment, info) in holders() {
+                agents += u64::from(info.doc_freq);
+                numbers[segment].push(distinct);
+            }
+            best.offer(terms.key(), distinct, agents, || {
                 let mut all: Vec<ValueHolders> =
                     indexes.iter().map(|_| ValueHolders::Nobody).collect();
                 for (segment, info) in holders() {
@@ -235,21 +253,74 @@ impl FacetValues {
                 }
                 all
             });
+            distinct += 1;
         }
         let carried = large
             .iter()
             .map(|reader| ValuesPerAgent::of(reader, name))
             .collect::<tantivy::Result<_>>()?;
         let (ranked, left_out) = best.finish();
+        let mut by_text: Vec<u32> = (0..).take(ranked.len()).collect();
+        let text_of = |rank: u32| &ranked[rank as usize].text;
+        by_text.sort_unstable_by(|one, other| text_of(*one).cmp(text_of(*other)));
         Ok(Self {
             ranked,
+            by_text,
             left_out,
             carried,
+            numbers: numbers.into_iter().map(Vec::into_boxed_slice).collect(),
+            distinct,
         })
+    }
+
+    /// Number of all values of the large segments.
+    pub fn distinct(&self) -> usize {
+        self.distinct as usize
+    }
+
+    /// The numbers of the values of a large segment, in the order of these values.
+    pub fn numbers(&self, segment: usize) -> &[u32] {
+        let numbers = self.numbers.get(segment);
+        numbers.map(|numbers| &numbers[..]).unwrap_or_default()
+    }
+
+    /// A precomputed value by its text.
+    pub fn find(&self, text: &[u8]) -> Option<&FrequentValue> {
+        let rank = self.rank_of(text)?;
+        self.ranked.get(rank as usize)
+    }
+
+    /// A precomputed value by its number.
+    pub fn find_number(&self, number: u32) -> Option<&FrequentValue> {
+        let number_of = |rank: &u32| self.ranked[*rank as usize].number;
+        let place = self.by_text.binary_search_by_key(&number, number_of).ok()?;
+        self.ranked.get(self.by_text[place] as usize)
+    }
+
+    /// Place of a value among the ranked ones.
+    pub fn rank_of(&self, text: &[u8]) -> Option<u32> {
+        let text_of = |rank: &u32| self.ranked[*rank as usize].text.as_slice();
+        let place = self
+            .by_text
+            .binary_search_by(|rank| text_of(rank).cmp(text));
+        place.ok().map(|place| self.by_text[place])
     }
 }
 
 impl FrequentValue {
+    /// About the nanoseconds that [`among`](Self::among) takes over all segments: a third of one for each word of a set, and
+    /// 150 for opening postings and half more than one for each agent in them.
+    pub fn nanos(&self) -> u64 {
+        let holders = self.holders.iter();
+        holders
+            .map(|holders| match holders {
+                ValueHolders::Nobody => 0,
+                ValueHolders::Bits(bits) => bits.size() as u64 / 24,
+                ValueHolders::Postings(info) => 150 + u64::from(info.doc_freq) * 3 / 2,
+            })
+            .sum()
+    }
+
     /// Number of these agents of a segment that carry the value.
     pub fn among(
         &self,
@@ -266,11 +337,7 @@ impl FrequentValue {
 }
 
 /// Number of these agents of a segment that are in the posting list of the term.
-pub(super) fn among(
-    info: &TermInfo,
-    agents: &Bits,
-    index: &InvertedIndexReader,
-) -> tantivy::Result<u64> {
+fn among(info: &TermInfo, agents: &Bits, index: &InvertedIndexReader) -> tantivy::Result<u64> {
     let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
     let mut count = 0;
     // No seek: with many agents in the set few blocks of postings could be skipped.
@@ -367,7 +434,13 @@ impl MostFrequent {
         }
     }
 
-    fn offer(&mut self, text: &[u8], agents: u64, holders: impl FnOnce() -> Vec<ValueHolders>) {
+    fn offer(
+        &mut self,
+        text: &[u8],
+        number: u32,
+        agents: u64,
+        holders: impl FnOnce() -> Vec<ValueHolders>,
+    ) {
         if self.kept.len() >= self.limit {
             // Values are offered in ascending order, so of equally frequent ones the later ranks lower.
             let last = self.kept.peek().map_or(u64::MAX, |last| last.0.0.agents);
@@ -381,6 +454,7 @@ impl MostFrequent {
         }
         self.kept.push(Reverse(RankedValue(FrequentValue {
             text: text.to_owned(),
+            number,
             agents,
             holders: holders(),
         })));

@@ -1,8 +1,11 @@
 //! Facet counts over all matches of a search. Few matches are counted one by one, from the columns (fast fields) of the
-//! index; many matches are counted as bit sets, starting with the most frequent values.
+//! index; many matches are counted as bit sets, starting with the most frequent values. Small segments, of which a living
+//! index has several, are always counted one by one, and added to either.
 
 mod column;
+mod columns;
 mod frequent;
+mod numbered;
 mod sets;
 mod shown;
 
@@ -10,8 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use column::SegmentFacet;
+use columns::SegmentColumns;
+use numbered::LargeCounts;
 use sets::LargeMatches;
-use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader, Term};
+use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::answer::FacetCounts;
 use super::bits::Bits;
@@ -39,6 +44,11 @@ impl Facets {
         Self { names, frequent }
     }
 
+    /// The columns of a segment.
+    pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
+        self.frequent.columns(reader)
+    }
+
     /// Counter for the matches of a segment; `None` if no facet is requested.
     pub fn matches(
         &self,
@@ -54,7 +64,10 @@ impl Facets {
                 segment,
                 agents: Bits::none(reader.max_doc()),
             }),
-            None => SegmentMatches::Counted(SegmentCounter::new(reader, &self.names)?),
+            None => {
+                let columns = self.columns(reader);
+                SegmentMatches::Counted(SegmentCounter::new(&columns, reader, &self.names)?)
+            }
         }))
     }
 
@@ -77,43 +90,64 @@ impl Facets {
                 }
             }
         }
-        let matches = large.iter().map(|one| u64::from(one.agents.len())).sum();
-        let as_sets = !large.is_empty() && !self.frequent.is_sparse(matches);
         let mut counts = BTreeMap::new();
-        for (name, mut counted) in self.names.iter().zip(counted) {
-            let values = self.frequent.values(*name).filter(|_| as_sets);
-            let by_sets = match values {
-                None => None,
-                Some(values) => {
-                    let field = fields.exact(*name);
-                    let large = large
-                        .iter()
-                        .map(|one| {
-                            let reader = searcher.segment_reader(one.ordinal);
-                            Ok(LargeMatches {
-                                segment: one.segment,
-                                agents: &one.agents,
-                                index: reader.inverted_index(field)?,
-                            })
-                        })
-                        .collect::<tantivy::Result<Vec<_>>>()?;
-                    let term = |value: &str| Term::from_field_text(field, value);
-                    sets::counts(values, &large, &counted, term)?
-                }
-            };
-            let found = match by_sets {
+        for (name, small) in self.names.iter().zip(counted) {
+            let found = match self.by_sets(searcher, fields, *name, &large, &small)? {
                 Some(found) => found,
-                None => {
-                    for one in &large {
-                        let reader = searcher.segment_reader(one.ordinal);
-                        counted.push(one.counted(reader, *name)?);
-                    }
-                    column::merge(&counted, self.frequent.few_values())?
-                }
+                None => self.by_columns(searcher, *name, &large, small)?,
             };
             counts.insert(*name, found);
         }
         Ok(counts)
+    }
+
+    /// The counts of one facet by set operations; `None` without large segments, or where those are not the faster way.
+    fn by_sets(
+        &self,
+        searcher: &Searcher,
+        fields: &Fields,
+        name: FacetName,
+        large: &[LargeSegment],
+        small: &[SegmentFacet],
+    ) -> tantivy::Result<Option<FacetCounts>> {
+        let Some(values) = self.frequent.values(name) else {
+            return Ok(None);
+        };
+        let large = large.iter().map(|one| {
+            let reader = searcher.segment_reader(one.ordinal);
+            Ok(LargeMatches {
+                segment: one.segment,
+                agents: &one.agents,
+                index: reader.inverted_index(fields.exact(name))?,
+            })
+        });
+        let large = large.collect::<tantivy::Result<Vec<_>>>()?;
+        sets::counts(values, &large, small, self.frequent.nanos())
+    }
+
+    /// The counts of one facet match by match.
+    fn by_columns(
+        &self,
+        searcher: &Searcher,
+        name: FacetName,
+        large: &[LargeSegment],
+        mut small: Vec<SegmentFacet>,
+    ) -> tantivy::Result<FacetCounts> {
+        let large = large.iter().map(|one| {
+            let reader = searcher.segment_reader(one.ordinal);
+            Ok(LargeCounts {
+                segment: one.segment,
+                facet: one.counted(&self.columns(reader), reader, name)?,
+            })
+        });
+        let large = large.collect::<tantivy::Result<Vec<_>>>()?;
+        if let Some(values) = self.frequent.values(name)
+            && let Some(found) = numbered::counts(values, &large, &small)?
+        {
+            return Ok(found);
+        }
+        small.extend(large.into_iter().map(|one| one.facet));
+        Ok(column::merge(&small)?)
     }
 }
 
@@ -145,13 +179,23 @@ pub(super) struct LargeSegment {
 
 impl LargeSegment {
     /// Counts one facet of these matches, match by match.
-    fn counted(&self, reader: &SegmentReader, name: FacetName) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentCounter::new(reader, &[name])?;
-        for document in self.agents.iter() {
-            counted.insert(document);
+    fn counted(
+        &self,
+        columns: &SegmentColumns,
+        reader: &SegmentReader,
+        name: FacetName,
+    ) -> tantivy::Result<SegmentFacet> {
+        let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
+        let mut block = Vec::with_capacity(BLOCK);
+        let mut documents = self.agents.iter();
+        loop {
+            block.clear();
+            block.extend(documents.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return Ok(counted);
+            }
+            counted.count(&block);
         }
-        let facet = counted.finish().into_iter().next();
-        facet.map_or_else(|| SegmentFacet::new(reader, name.as_str()), Ok)
     }
 }
 
@@ -162,10 +206,14 @@ pub(super) struct SegmentCounter {
 }
 
 impl SegmentCounter {
-    fn new(reader: &SegmentReader, names: &[FacetName]) -> tantivy::Result<Self> {
+    fn new(
+        columns: &SegmentColumns,
+        reader: &SegmentReader,
+        names: &[FacetName],
+    ) -> tantivy::Result<Self> {
         let facets = names
             .iter()
-            .map(|name| SegmentFacet::new(reader, name.as_str()))
+            .map(|name| Ok(SegmentFacet::new(columns.facet(reader, *name)?)))
             .collect::<tantivy::Result<_>>()?;
         Ok(Self {
             block: Vec::with_capacity(BLOCK),

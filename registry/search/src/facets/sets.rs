@@ -1,18 +1,15 @@
 //! Facet counts by intersecting the set of matches with the precomputed holders of frequent values.
 
-use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
-use tantivy::{InvertedIndexReader, Term};
+use tantivy::InvertedIndexReader;
 
 use super::super::answer::FacetCounts;
 use super::super::bits::Bits;
-use super::column::SegmentFacet;
-use super::frequent::{FacetValues, FrequentValue, among};
+use super::column::{ColumnValues, SegmentFacet, add_up};
+use super::frequent::{FacetValues, FrequentValue};
 use super::shown::TopValues;
-
-/// Total number of candidate values that small segments contribute; each is then looked up in the large segments.
-const CANDIDATES: usize = 4_096;
 
 /// The matches of a large segment.
 pub(super) struct LargeMatches<'a> {
@@ -23,89 +20,124 @@ pub(super) struct LargeMatches<'a> {
     pub index: Arc<InvertedIndexReader>,
 }
 
+/// The counts of one facet over all small segments together.
+struct SmallCounts<'a> {
+    values: &'a FacetValues,
+    segments: &'a [SegmentFacet],
+    /// Counts of the precomputed values, by rank.
+    ranked: Vec<u32>,
+    /// No other value occurs more often.
+    most_unranked: u64,
+}
+
+impl<'a> SmallCounts<'a> {
+    fn new(values: &'a FacetValues, segments: &'a [SegmentFacet]) -> io::Result<Self> {
+        let mut ranked = vec![0_u32; values.ranked.len()];
+        let mut most_unranked = 0;
+        for segment in segments {
+            let most = segment.add_marked(segment.ranks(values)?, &mut ranked);
+            most_unranked += u64::from(most);
+        }
+        Ok(Self {
+            values,
+            segments,
+            ranked,
+            most_unranked,
+        })
+    }
+
+    /// The values that are not precomputed, as counted in each segment.
+    fn unranked(&self) -> io::Result<Vec<ColumnValues>> {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| segment.unmarked(segment.ranks(self.values)?))
+            .collect()
+    }
+}
+
 /// Facet counts over large segments, given as sets, and small segments, which are counted already. `None` if the
-/// precomputed values do not suffice: a value that was not counted could still belong to the shown ones.
+/// precomputed values do not suffice, because a value that was not counted could still belong to the shown ones; or if
+/// counting all values of the matches would be faster, which takes `nanos` nanoseconds for each.
 pub(super) fn counts(
     values: &FacetValues,
     large: &[LargeMatches<'_>],
     small: &[SegmentFacet],
-    term: impl Fn(&str) -> Term,
+    nanos: u64,
 ) -> tantivy::Result<Option<FacetCounts>> {
-    let (candidates, most_elsewhere) = candidates(small)?;
-    let mut shown = TopValues::default();
-    let mut looked_at: BTreeSet<&[u8]> = BTreeSet::new();
-    let mut ranked = values.ranked.iter();
-    let next = loop {
-        let Some(value) = ranked.next() else {
-            let left_out = values.left_out.as_ref();
-            break left_out.map(|(text, agents)| (text.as_slice(), *agents));
-        };
-        if shown.certain(value.agents + most_elsewhere, &value.text) {
-            break Some((value.text.as_slice(), value.agents));
-        }
-        let count = in_large(value, large)? + in_small(&value.text, small)?;
-        shown.offer(&value.text, count);
-        if candidates.contains(&value.text) {
-            looked_at.insert(&value.text);
-        }
-    };
-    let most_in_large = next.map_or(0, |(_, agents)| agents);
-    for candidate in &candidates {
-        if looked_at.contains(candidate.as_slice()) {
-            continue;
-        }
-        let mut count = in_small(candidate, small)?;
-        if shown.certain(count + most_in_large, candidate) {
-            continue;
-        }
-        // The values are valid UTF-8, because the field is indexed as text.
-        let term = term(&String::from_utf8_lossy(candidate));
-        for matches in large {
-            if let Some(info) = matches.index.get_term_info(&term)? {
-                count += among(&info, matches.agents, &matches.index)?;
-            }
-        }
-        shown.offer(candidate, count);
-    }
-    // A value that was not counted occurs at most `most_elsewhere` times in the small segments together.
-    let certain = match next {
-        Some((text, agents)) => shown.certain(agents + most_elsewhere, text),
-        None => most_elsewhere == 0 || shown.certain(most_elsewhere, &[]),
-    };
-    if !certain {
-        return Ok(None);
-    }
-    let sum = sum(values, large, small);
-    let values = shown.finish();
-    let in_shown: u64 = values.iter().map(|(_, count)| count).sum();
-    Ok(Some(FacetCounts {
-        values,
-        other_count: sum - in_shown,
-    }))
-}
-
-/// Total number of values over all matches; an agent with three values counts three times.
-fn sum(values: &FacetValues, large: &[LargeMatches<'_>], small: &[SegmentFacet]) -> u64 {
-    let in_sets = large.iter().filter_map(|matches| {
+    let in_large = large.iter().filter_map(|matches| {
         let carried = values.carried.get(matches.segment)?;
         Some(carried.sum(matches.agents))
     });
-    in_sets.sum::<u64>() + small.iter().map(SegmentFacet::sum).sum::<u64>()
+    let in_large: u64 = in_large.sum();
+    let small = SmallCounts::new(values, small)?;
+    let mut shown = TopValues::default();
+    let enough = offer_ranked(
+        values,
+        large,
+        &small,
+        in_large.saturating_mul(nanos),
+        &mut shown,
+    )? && offer_unranked(&small, &mut shown)?;
+    // A value that was left out of the precomputed ones, and that no small segment has, ranks no higher than this one.
+    let left_out = values.left_out.as_ref();
+    if !enough || left_out.is_some_and(|(text, agents)| !shown.certain(*agents, text)) {
+        return Ok(None);
+    }
+    let in_small: u64 = small.segments.iter().map(SegmentFacet::sum).sum();
+    Ok(Some(shown.into_counts(in_large + in_small)))
 }
 
-/// The most frequent values of each small segment, and the highest total that any other value can reach in these
-/// segments.
-fn candidates(small: &[SegmentFacet]) -> std::io::Result<(BTreeSet<Vec<u8>>, u64)> {
-    let mut candidates = BTreeSet::new();
-    let mut most_elsewhere = 0;
-    // Most often these are all values, so no value is left with only an upper bound.
-    let limit = CANDIDATES / small.len().max(1);
-    for segment in small {
-        most_elsewhere += segment.most_frequent(limit, |text| {
-            candidates.insert(text.to_owned());
-        })?;
+/// Counts the precomputed values, as far as they may be shown; returns whether that was done within these nanoseconds.
+fn offer_ranked(
+    values: &FacetValues,
+    large: &[LargeMatches<'_>],
+    small: &SmallCounts<'_>,
+    nanos: u64,
+    shown: &mut TopValues,
+) -> tantivy::Result<bool> {
+    let mut left = nanos;
+    let mut offer =
+        |value: &FrequentValue, in_small: u32, shown: &mut TopValues| -> tantivy::Result<bool> {
+            let Some(rest) = left.checked_sub(value.nanos()) else {
+                return Ok(false);
+            };
+            left = rest;
+            let in_large = in_large(value, large)?;
+            shown.offer(&value.text, in_large + u64::from(in_small));
+            Ok(true)
+        };
+    let mut ranked = values.ranked.iter().zip(&small.ranked).peekable();
+    // From the first value on that is too rare in the large segments, the others are too: only those that small segments
+    // have as well can still be shown.
+    while let Some((value, in_small)) =
+        ranked.next_if(|(value, _)| !shown.certain(value.agents, &value.text))
+    {
+        if !offer(value, *in_small, shown)? {
+            return Ok(false);
+        }
     }
-    Ok((candidates, most_elsewhere))
+    for (value, in_small) in ranked.filter(|(_, in_small)| **in_small > 0) {
+        let most = value.agents + u64::from(*in_small);
+        if !shown.certain(most, &value.text) && !offer(value, *in_small, shown)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Counts the other values of small segments, as far as they may be shown; returns whether none of them has to be counted in
+/// the large segments too.
+fn offer_unranked(small: &SmallCounts<'_>, shown: &mut TopValues) -> io::Result<bool> {
+    let left_out = small.values.left_out.as_ref();
+    let most = small.most_unranked + left_out.map_or(0, |(_, agents)| *agents);
+    if small.most_unranked == 0 || shown.least().is_some_and(|least| least > most) {
+        return Ok(true);
+    }
+    if left_out.is_some() {
+        return Ok(false);
+    }
+    add_up(&small.unranked()?, |text, count| shown.offer(text, count));
+    Ok(true)
 }
 
 fn in_large(value: &FrequentValue, large: &[LargeMatches<'_>]) -> tantivy::Result<u64> {
@@ -113,8 +145,4 @@ fn in_large(value: &FrequentValue, large: &[LargeMatches<'_>]) -> tantivy::Resul
         .iter()
         .map(|matches| value.among(matches.segment, matches.agents, &matches.index));
     counts.sum()
-}
-
-fn in_small(value: &[u8], small: &[SegmentFacet]) -> std::io::Result<u64> {
-    small.iter().map(|segment| segment.count_of(value)).sum()
 }

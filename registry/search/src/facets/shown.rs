@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::answer::FACET_VALUES;
+use super::super::answer::{FACET_VALUES, FacetCounts};
 
 /// The most frequent values offered so far; equally frequent ones are ordered by value.
 #[derive(Default)]
@@ -39,14 +39,18 @@ impl TopValues {
         (self.0.len() == FACET_VALUES).then_some((*count, value))
     }
 
-    /// The values with their counts, in display order.
-    pub fn finish(self) -> Vec<(String, u64)> {
-        let ascending = self.0.into_sorted_vec();
-        ascending
-            .into_iter()
+    /// The values with their counts, in display order, and the rest of the `sum` of all counts.
+    pub fn into_counts(self, sum: u64) -> FacetCounts {
+        let ascending = self.0.into_sorted_vec().into_iter();
+        let values: Vec<(String, u64)> = ascending
             .map(|Reverse((count, Reverse(value)))| {
                 (String::from_utf8_lossy(&value).into_owned(), count)
             })
-            .collect()
+            .collect();
+        let shown: u64 = values.iter().map(|(_, count)| count).sum();
+        FacetCounts {
+            values,
+            other_count: sum - shown,
+        }
     }
 }

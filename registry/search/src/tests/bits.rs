@@ -45,7 +45,7 @@ fn holders_equal_a_walk_over_all_postings() {
                     bits.insert(document);
                 }
             }
-            let seen = SeenBits::new(reader, bits.clone());
+            let seen = SeenBits::new(reader, Arc::new(bits.clone()));
             assert_eq!(seen.len(), bits.len());
             for word in ["all", "often", "seldom", "stretch"] {
                 let term = Term::from_field_text(field, word);
@@ -74,4 +74,24 @@ fn holders_equal_a_walk_over_all_postings() {
             }
         }
     }
+}
+
+#[test]
+fn living_documents_are_those_that_are_not_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(
+        dir.path(),
+        (0..200).map(|number| agent(number, "Agent")).collect(),
+    );
+    let deleted: Vec<Uuid> = [0, 63, 64, 65, 127, 199].map(id).to_vec();
+    index.apply(Vec::new(), &deleted, 2).unwrap();
+    let searcher = index.compiled_query(&all()).unwrap().searcher;
+    let mut living = 0;
+    for reader in searcher.segment_readers() {
+        let bits = Bits::living(reader);
+        let expected: Vec<u32> = reader.doc_ids_alive().collect();
+        assert_eq!(bits.iter().collect::<Vec<_>>(), expected);
+        living += bits.len();
+    }
+    assert_eq!(living, 194);
 }

@@ -109,3 +109,35 @@ fn nothing_is_known_of_small_segments() {
     assert_eq!(frequent(&index).segments(), 0);
     assert_eq!(tags(&index, all()).values[0], ("all".to_owned(), 60));
 }
+
+#[test]
+fn columns_are_kept_while_their_segment_is_searched() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config();
+    (config.facets.least_agents, config.rebuild_threads) = (50, 1);
+    let (index, _) = Index::open(dir.path(), config).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(tagged(60)).unwrap();
+    rebuild.finish(1).unwrap();
+    let late = |number: u64| Document {
+        tags: vec!["late".to_owned(), format!("new{number}")],
+        ..agent(number, "Agent")
+    };
+    index.apply(vec![late(1_000)], &[], 2).unwrap();
+    let view = index.0.view().unwrap();
+    let readers = view.searcher.segment_readers().iter();
+    let small = readers.min_by_key(|reader| reader.max_doc()).unwrap();
+    let first = Arc::downgrade(&view.frequent.columns(small));
+    drop(view);
+    index.apply(vec![late(1_001)], &[], 3).unwrap();
+    for _ in 0..2 {
+        let counts = tags(&index, all());
+        assert_eq!(counts.values[1], ("late".to_owned(), 32));
+        assert_eq!(counts.values[2], ("early".to_owned(), 30));
+    }
+    assert!(first.upgrade().is_some());
+    // Without a living agent the segment is dropped.
+    index.apply(Vec::new(), &[id(1_000)], 4).unwrap();
+    assert!(first.upgrade().is_none());
+    assert_eq!(tags(&index, all()).values[1], ("late".to_owned(), 31));
+}

@@ -11,7 +11,9 @@ mod groups;
 mod hints;
 mod labels;
 mod languages;
+mod living;
 mod meaning;
+mod merges;
 mod operators;
 mod oracle;
 mod other_texts;
@@ -81,7 +83,7 @@ fn config() -> IndexConfig {
             least_agents: 1,
             values: 8,
             memory: 100,
-            sparse: u64::MAX,
+            nanos: u64::MAX,
             ..FacetLimits::default()
         },
         ..IndexConfig::default()

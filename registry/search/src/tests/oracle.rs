@@ -418,11 +418,11 @@ fn searches_equal_a_naive_scan() {
 }
 
 /// All methods of facet counting: all or some segments as sets, with all or a few values precomputed, with and without
-/// memory for sets; and all match by match, merging the most frequent values first.
-fn facet_limits() -> [FacetLimits; 6] {
+/// memory for sets, and given up at once or on the way; and all match by match, with and without large segments.
+pub(super) fn facet_limits() -> [FacetLimits; 8] {
     let by_sets = FacetLimits {
         least_agents: 1,
-        sparse: u64::MAX,
+        nanos: u64::MAX,
         ..FacetLimits::default()
     };
     [
@@ -448,11 +448,43 @@ fn facet_limits() -> [FacetLimits; 6] {
             ..by_sets
         },
         FacetLimits {
+            nanos: 0,
+            ..by_sets
+        },
+        FacetLimits {
+            nanos: 1,
+            values: 100,
+            ..by_sets
+        },
+        FacetLimits {
             least_agents: u32::MAX,
-            few_values: 0,
             ..by_sets
         },
     ]
+}
+
+/// Counts all facets over the matches of a search, by the method that these limits choose.
+pub(super) fn counts_by(
+    index: &Index,
+    compiled: &CompiledQuery,
+    limits: FacetLimits,
+) -> BTreeMap<FacetName, FacetCounts> {
+    let CompiledQuery {
+        searcher, query, ..
+    } = compiled;
+    let frequent = FrequentValues::of(searcher, &index.0.fields, limits, None).unwrap();
+    let page = PageCollector {
+        order: Order::Updated,
+        top: 0,
+        after: None,
+        facets: Facets::new(FacetName::ALL.to_vec(), frequent),
+        apart: None,
+        groups: None,
+    };
+    let matches = searcher.search(&**query, &page).unwrap().matches;
+    assert!(matches.len() > 1);
+    let counts = page.facets.counts(searcher, &index.0.fields, matches);
+    counts.unwrap()
 }
 
 /// Large enough for shared sets, candidate-driven queries, and facets whose most frequent values do not suffice.
@@ -511,22 +543,7 @@ fn large_segments_equal_a_naive_scan() {
         }
         let compiled = index.compiled_query(&request).unwrap();
         for limits in facet_limits() {
-            let frequent =
-                FrequentValues::of(&compiled.searcher, &index.0.fields, limits, None).unwrap();
-            let page = PageCollector {
-                order: Order::Updated,
-                top: 0,
-                after: None,
-                facets: Facets::new(FacetName::ALL.to_vec(), frequent),
-                apart: None,
-                groups: None,
-            };
-            let collected = compiled.searcher.search(&*compiled.query, &page).unwrap();
-            assert!(collected.matches.len() > 1);
-            let counts = page
-                .facets
-                .counts(&compiled.searcher, &index.0.fields, collected.matches)
-                .unwrap();
+            let counts = counts_by(&index, &compiled, limits);
             for facet in FacetName::ALL {
                 assert_eq!(
                     counts[&facet],

@@ -219,3 +219,22 @@ fn only_what_is_forbidden_is_hidden() {
     assert_eq!(seen(&index, &["public"]), [id(2), id(1)]);
     assert_eq!(index.overlay_len(), 0);
 }
+
+#[test]
+fn what_was_hidden_comes_back_where_nothing_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
+    // From now on searches of this caller share the set of what they find.
+    assert_eq!(names(&index, &all()), [id(2), id(1)]);
+    index.note_forbidden(&[id(2)], 2);
+    assert_eq!(names(&index, &all()), [id(1)]);
+    let internal = SearchRequest {
+        visible_to: vec!["internal".to_owned()],
+        ..all()
+    };
+    assert!(names(&index, &internal).is_empty());
+    index.apply(Vec::new(), &[], 2).unwrap();
+    assert_eq!(names(&index, &all()), [id(2), id(1)]);
+    index.apply(Vec::new(), &[id(2)], 3).unwrap();
+    assert_eq!(names(&index, &all()), [id(1)]);
+}

@@ -1,0 +1,45 @@
+//! The open columns of one segment.
+
+use std::sync::{Arc, OnceLock};
+
+use tantivy::SegmentReader;
+
+use super::super::collect::AgentIds;
+use super::super::request::FacetName;
+use super::column::FacetColumn;
+
+/// The columns of one segment that nearly every search reads. Each is opened once.
+#[derive(Default)]
+pub(crate) struct SegmentColumns {
+    ids: OnceLock<Arc<AgentIds>>,
+    facets: [OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()],
+}
+
+impl SegmentColumns {
+    /// The ids of the agents; `reader` is that of the segment.
+    pub fn ids(&self, reader: &SegmentReader) -> tantivy::Result<Arc<AgentIds>> {
+        opened(&self.ids, || AgentIds::open(reader))
+    }
+
+    /// The column of a facet; `reader` is that of the segment.
+    pub fn facet(
+        &self,
+        reader: &SegmentReader,
+        facet: FacetName,
+    ) -> tantivy::Result<Arc<FacetColumn>> {
+        let known = &self.facets[facet as usize];
+        opened(known, || FacetColumn::open(reader, facet.as_str()))
+    }
+}
+
+/// What was opened before, or is now.
+fn opened<T>(
+    known: &OnceLock<Arc<T>>,
+    open: impl FnOnce() -> tantivy::Result<T>,
+) -> tantivy::Result<Arc<T>> {
+    if let Some(known) = known.get() {
+        return Ok(Arc::clone(known));
+    }
+    let opened = Arc::new(open()?);
+    Ok(Arc::clone(known.get_or_init(|| opened)))
+}

@@ -1,0 +1,92 @@
+//! Which segments of a living index are merged: few remain, and a large one is rewritten only when others of its size have
+//! come or much of it was deleted.
+//!
+//! tantivy's own policy takes all segments below 10 000 agents for equally large, so that every eighth commit of a single
+//! agent rewrites them all.
+
+use std::collections::BTreeMap;
+
+use tantivy::index::SegmentMeta;
+use tantivy::merge_policy::{MergeCandidate, MergePolicy};
+
+/// Agents from which a segment has a level of its own size; all smaller ones are of the lowest level, and cheap to merge.
+const TINY: u32 = 256;
+
+/// Segments of the lowest level that are merged. Each commit adds one, and each merge has a fixed cost, so they are more
+/// than those of another level.
+const TINY_SEGMENTS: usize = 8;
+
+/// Factor between the sizes of two levels, and number of segments of a level that are merged into one of the next: with more
+/// of them an agent is rewritten less often, and searches read more segments.
+const LEVEL_FACTOR: u32 = 4;
+
+/// Part of a segment, one in this many, that may be of deleted agents; with more of them it is rewritten alone.
+const MOST_DELETED: u32 = 4;
+
+/// Merges segments of about the same size.
+#[derive(Debug)]
+pub(super) struct LevelMergePolicy;
+
+/// Agents of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SegmentSize {
+    pub living: u32,
+    pub deleted: u32,
+}
+
+impl SegmentSize {
+    /// The lowest level is 0.
+    pub fn level(self) -> u32 {
+        match self.living / TINY {
+            0 => 0,
+            times => 1 + times.ilog(LEVEL_FACTOR),
+        }
+    }
+
+    fn has_many_deleted(self) -> bool {
+        let all = self.living + self.deleted;
+        all >= TINY && self.deleted > all / MOST_DELETED
+    }
+}
+
+/// The segments to merge with one another, each list by position.
+pub(super) fn merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
+    let mut levels: BTreeMap<u32, usize> = BTreeMap::new();
+    for segment in segments {
+        *levels.entry(segment.level()).or_default() += 1;
+    }
+    let is_full = |(level, count): (&u32, &usize)| match level {
+        0 => *count >= TINY_SEGMENTS,
+        _ => *count >= LEVEL_FACTOR as usize,
+    };
+    let full = levels.iter().rev().find(|level| is_full(*level));
+    // Smaller segments are taken along: beside the others they cost little, and rise several levels at once.
+    let is_joined = |segment: &SegmentSize| full.is_some_and(|(full, _)| segment.level() <= *full);
+    let places = |chosen: &dyn Fn(&SegmentSize) -> bool| -> Vec<usize> {
+        let all = segments.iter().enumerate();
+        let chosen = all.filter(|(_, segment)| chosen(segment));
+        chosen.map(|(place, _)| place).collect()
+    };
+    let joined = places(&is_joined);
+    let alone = places(&|segment: &SegmentSize| !is_joined(segment) && segment.has_many_deleted());
+    let alone = alone.into_iter().map(|place| vec![place]);
+    let joined = (!joined.is_empty()).then_some(joined);
+    joined.into_iter().chain(alone).collect()
+}
+
+impl MergePolicy for LevelMergePolicy {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        let sizes: Vec<SegmentSize> = segments
+            .iter()
+            .map(|segment| SegmentSize {
+                living: segment.num_docs(),
+                deleted: segment.num_deleted_docs(),
+            })
+            .collect();
+        let merges = merges(&sizes).into_iter();
+        merges
+            .map(|places| places.into_iter().map(|place| segments[place].id()))
+            .map(|ids| MergeCandidate(ids.collect()))
+            .collect()
+    }
+}
