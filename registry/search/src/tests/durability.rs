@@ -269,7 +269,11 @@ fn many_deletions_at_once_take_out_exactly_these() {
     index.apply(many(1_501, 1_600), &[], 2).unwrap();
     let leaves = |number: &u64| *number <= 1_550 && number % 3 > 0;
     let unknown = id(9_999);
-    let deletes: Vec<Uuid> = (1..=1_600).filter(leaves).map(id).chain([unknown]).collect();
+    let deletes: Vec<Uuid> = (1..=1_600)
+        .filter(leaves)
+        .map(id)
+        .chain([unknown])
+        .collect();
     assert!(deletes.len() > 1_000, "{}", deletes.len());
     index.apply(vec![agent(1, "Back")], &deletes, 3).unwrap();
 

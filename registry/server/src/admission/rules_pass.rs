@@ -69,7 +69,9 @@ pub async fn decide_by_rules(
         return Ok(PassEnd::Superseded);
     }
     let is_ours = kept.holder.is_none_or(|holder| holder == progress.holder);
-    if !is_ours && kept.until > context.now().0 {
+    // A clock that was ahead holds no lease for longer than others.
+    let left = kept.until.saturating_sub(context.now().0);
+    if !is_ours && (1..=LEASE).contains(&left) {
         let (decided, total) = (kept.decided, kept.total);
         progress.note(Stage::Elsewhere { decided, total });
         return Ok(PassEnd::Elsewhere);
