@@ -23,9 +23,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::both_databases;
+use crate::support::cards::small_card;
 use crate::support::database::Database;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::setup::Setup;
 use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::waiting::eventually;
 
 const DENIED: &str = "denied.agents-test.com";
 /// Agents of an interrupted pass: more than three transactions decide on.
@@ -288,4 +292,28 @@ async fn one_of_many_processes_decides_and_all_hide_what_is_forbidden() {
         stage.settle().await;
         assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
     }
+}
+
+/// The first answer of a process shows nothing that its rules forbid; it decides while it serves, and ends in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_hides_first_and_decides_while_it_serves() {
+    let origin = Origin::start();
+    origin.answer("/card.json", OriginReply::json(small_card("Echo")));
+    let setup = Setup::new();
+    let registry = setup.clone().approve_all().start().await;
+    registry.publish(&origin.url("/card.json")).await;
+    assert_eq!(registry.search("").await["total"], 1);
+    registry.stop().await;
+
+    let registry = setup.start().await;
+    assert_eq!(registry.search("").await["total"], 0);
+    let mut feed = registry.api.events(0).await;
+    feed.until("agent.returned").await;
+    eventually("readiness says that everything is decided", async || {
+        let ready = registry.admin("/readyz").await.text();
+        ready.contains("everything is decided").then_some(())
+    })
+    .await;
+    assert_eq!(registry.search("").await["total"], 0);
+    registry.stop().await;
 }

@@ -57,7 +57,7 @@ pub(crate) async fn decide_on_agent(
             ledger.end_hold(&mut state, Hold::RulesChanged);
         }
         false => {
-            let reason = "the rules do not forbid it";
+            let reason = "it is decided by the present rules";
             ledger.lift(&mut state, Hold::RulesChanged, POLICY, reason);
         }
     }
