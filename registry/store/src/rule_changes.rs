@@ -105,7 +105,7 @@ pub async fn agents_approved_by(
         ])
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
-        .filter(Expr::val(rule.as_str()).in_subquery(latest))
+        .filter(Expr::from(latest).eq(rule.as_str()))
         .into_model::<ApprovedAgent>()
         .all(on.connection())
         .await?)

@@ -24,7 +24,7 @@ use crate::agent_facts::change_word;
 use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::{after_bulk_write, after_write};
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -59,7 +59,11 @@ pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let undecided = agents_with_hold(&write, Hold::RulesChanged).await?;
     write.commit().await?;
     for touched in &hidden {
-        after_write(context, touched);
+        after_bulk_write(context, touched);
+    }
+    if !forbidden.is_empty() {
+        let agents = forbidden.len();
+        tracing::info!(agents, "hidden until they are decided by the changed rules");
     }
     Ok(undecided.into_iter().map(|(id, _)| id).collect())
 }
