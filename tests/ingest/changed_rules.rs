@@ -22,6 +22,7 @@ use time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::policies::put;
 use crate::support::both_databases;
 use crate::support::cards::small_card;
 use crate::support::database::Database;
@@ -78,6 +79,7 @@ both_databases!(
     what_was_hidden_before_a_kill_is_hidden_by_the_next_start,
     rules_that_are_taken_back_undecided_show_everything_again,
     one_that_cannot_be_decided_stays_hidden_and_stops_no_other,
+    policies_about_allowed_domains_follow_the_rules,
     an_interrupted_pass_goes_on_where_it_stopped
 );
 
@@ -193,6 +195,33 @@ async fn one_that_cannot_be_decided_stays_hidden_and_stops_no_other(url: &str) {
     assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
     assert!(stage.open_review(broken.id).await.is_some());
     stage.index_equals_database().await;
+}
+
+/// A policy that asks whether a domain is allowed hides at once what is not allowed any more, and shows what is allowed now when
+/// it is decided.
+async fn policies_about_allowed_domains_follow_the_rules(url: &str) {
+    let before = |config: &mut Config| config.governance.allow_domains = patterns(DENIED);
+    let stage = Stage::with(url, before).await;
+    let leaves = stage.publish(DENIED, &card("Leaves", "Goes")).await;
+    let comes = card("Comes", "Stays");
+    let comes = stage.publish_approved("other-test.com", &comes).await;
+    let policy = "permit (principal, action, resource) when { resource.allow_listed };";
+    put(&stage, &[("allowed", policy)]).await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([leaves.id]));
+
+    let after = |config: &mut Config| config.governance.allow_domains = patterns("other-test.com");
+    let stage = stage.restart_undecided(after).await;
+    for (agent, domain) in [(leaves.id, DENIED), (comes.id, "other-test.com")] {
+        assert_eq!(stage.holds(agent).await, ["rules_changed"]);
+        is_hidden(&stage, agent, domain).await;
+    }
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([comes.id]));
+    for agent in [leaves.id, comes.id] {
+        assert!(stage.holds(agent).await.is_empty());
+    }
 }
 
 /// A pass that is cancelled has decided on some; the next process goes on with the others, and a change of the rules begins

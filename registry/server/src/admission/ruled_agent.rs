@@ -6,6 +6,7 @@ use a2a_registry_store::{Write, decisions};
 use uuid::Uuid;
 
 use crate::admission::decision::{decide_waiting, revoke_approval};
+use crate::admission::policies::follow_policies;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::{AgentState, state_of};
@@ -13,7 +14,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
 /// Decides by the rules on one agent that they may concern: it is put on the hold `denied` or released, its approval by
-/// `--approve-all` is revoked, and it does not wait any more.
+/// `--approve-all` is revoked, policies put it on hold or release it, and it does not wait any more.
 pub(crate) async fn decide_on_agent(
     context: &Context,
     write: &Write,
@@ -52,6 +53,7 @@ pub(crate) async fn decide_on_agent(
         // Of a denied domain nothing is decided, which writes no row.
         ledger.touch(&mut state);
     }
+    follow_policies(context, write, ledger, &mut state).await?;
     match has_event {
         true => {
             ledger.end_hold(&mut state, Hold::RulesChanged);

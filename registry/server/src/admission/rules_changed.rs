@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use a2a_registry_domain::admission_rules::{PatternSet, Rule};
+use a2a_registry_domain::admission_rules::{DomainPattern, PatternSet, Rule};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_policy::{Action, AgentFacts, PolicySet, Principal};
+use a2a_registry_policy::{Action, AgentFacts, Mode, PolicySet, Principal};
 use a2a_registry_store::entity::{entry, review};
 use a2a_registry_store::reviews::ReviewFilter;
 use a2a_registry_store::rule_changes::{
@@ -35,6 +35,8 @@ use crate::error::AppError;
 const PAGE: u64 = 500;
 /// Entries whose rows are read at once.
 const ENTRIES: usize = 500;
+/// What policies call the fact that a domain is on `allow_domains`.
+const ALLOW_LISTED: &str = "allow_listed";
 /// The reason of the hold of agents that are not decided yet.
 const UNDECIDED: &str = "the admission rules have changed, and it is not decided by them yet";
 
@@ -47,9 +49,11 @@ const UNDECIDED: &str = "the admission rules have changed, and it is not decided
 pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.write().await?;
     // First of all: from here on no process decides by other rules what is read below.
-    announce(context, &write).await?;
+    let kept = announce(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
     forbidden.extend(agents_to_revoke(context, &write).await?);
+    let allowed = kept.allowed.as_deref();
+    forbidden.extend(agents_allowed_otherwise(context, &write, allowed).await?);
     let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
     let now = context.now().0;
     write
@@ -91,6 +95,29 @@ pub(crate) async fn agents_to_release(
     let held = agents_with_hold(on, Hold::Denied).await?;
     let free = held.into_iter().filter(|(_, name)| !denied.matches(name));
     Ok(free.map(|(id, _)| id).collect())
+}
+
+/// The agents whose domain `allow_domains` lists otherwise than `before`, where a policy that somebody has written asks for that:
+/// what the policies say of them is of before, in the index too.
+async fn agents_allowed_otherwise(
+    context: &Context,
+    write: &Write,
+    before: Option<&[DomainPattern]>,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let now = context.rules.allow_domains.as_slice();
+    let Some(before) = before.filter(|before| *before != now) else {
+        return Ok(BTreeSet::new());
+    };
+    let set = admitting_set(context, write).await?;
+    let mut written = set.policies().iter().filter(|policy| !policy.is_shipped);
+    if !written.any(|policy| policy.mode != Mode::Off && policy.text.contains(ALLOW_LISTED)) {
+        return Ok(BTreeSet::new());
+    }
+    let (before, now) = (PatternSet::new(before), PatternSet::new(now));
+    let agents = agents_without_hold(write, Hold::RulesChanged).await?;
+    let other = agents.into_iter();
+    let other = other.filter(|(_, name)| before.matches(name) != now.matches(name));
+    Ok(other.map(|(id, _)| id).collect())
 }
 
 /// The agents that `--approve-all` alone has approved, where the option is not set any more.

@@ -1,6 +1,7 @@
 //! The lease of the decisions by changed rules: which process decides, by which rules, and how far it is. It stands in the
 //! database, so that the next process goes on from there.
 
+use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_store::{Write, settings};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -17,6 +18,8 @@ const PASS: &str = "rules_pass";
 pub(crate) struct KeptPass {
     /// The rules of the process that was started last.
     pub(crate) rules: String,
+    /// The domains on `allow_domains` when everything was last decided, as far as that is known.
+    pub(crate) allowed: Option<Vec<DomainPattern>>,
     /// The process that decides.
     pub(crate) holder: Option<Uuid>,
     /// How long it does so, unless it goes on. Microseconds.
@@ -49,13 +52,14 @@ impl KeptPass {
 }
 
 /// Records that this process was started with its rules, before it reads what they forbid: from the commit on, nobody decides
-/// by other ones. A pass by the same rules that was interrupted goes on.
-pub(crate) async fn announce(context: &Context, write: &Write) -> Result<(), AppError> {
+/// by other ones. A pass by the same rules that was interrupted goes on. Returns what is kept.
+pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPass, AppError> {
     let mut kept = KeptPass::lock(write).await?;
     let rules = context.rules.to_string();
     if kept.rules != rules {
         kept = KeptPass {
             rules,
+            allowed: kept.allowed,
             ..KeptPass::default()
         };
     }
@@ -63,5 +67,6 @@ pub(crate) async fn announce(context: &Context, write: &Write) -> Result<(), App
         // No other process uses this database: whoever decided was killed.
         kept.holder = None;
     }
-    kept.put(write).await
+    kept.put(write).await?;
+    Ok(kept)
 }

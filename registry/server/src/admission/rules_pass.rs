@@ -344,6 +344,7 @@ impl<'a> Pass<'a> {
             (false, _) => PassEnd::Cancelled,
             (true, 0) => {
                 write.setting_put(DECIDED, &kept.rules).await?;
+                kept.allowed = Some(self.context.rules.allow_domains.clone());
                 (kept.decided, kept.total) = (0, 0);
                 PassEnd::Decided
             }
