@@ -2,6 +2,7 @@
 
 mod base_urls;
 mod catalogs;
+mod changed_rules;
 mod changes;
 mod circuit_breaker;
 mod classes;

@@ -229,6 +229,11 @@ impl Stock {
     /// Ends the registry and starts it again on the same folder; returns the time until it is ready. The caller has
     /// cancelled the servers and stopped the jobs before.
     pub async fn restart(self) -> (Self, Duration) {
+        self.restart_with(|_| ()).await
+    }
+
+    /// The same with another configuration.
+    pub async fn restart_with(self, configure: impl FnOnce(&mut Config)) -> (Self, Duration) {
         let Self {
             app,
             folder,
@@ -237,7 +242,8 @@ impl Stock {
         for server in servers.into_inner().unwrap() {
             server.await.unwrap().unwrap();
         }
-        let config = app.config().clone();
+        let mut config = app.config().clone();
+        configure(&mut config);
         app.close().await;
         drop(app);
         let began = Instant::now();

@@ -11,6 +11,7 @@ use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
 use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
+use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
@@ -35,6 +36,7 @@ use a2a_registry_store::entity::{agent, domain, hold, source, version};
 use a2a_registry_store::{Handle as _, Store, agents, domains, versions};
 use sea_orm::{ConnectionTrait as _, DbBackend, EntityTrait as _};
 use time::{Duration, OffsetDateTime};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::clock::ManualClock;
@@ -80,7 +82,9 @@ impl Stage {
         configure(&mut config);
         let start = OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap();
         let names = Arc::new(StaticResolver::new());
-        Self::build(config, ManualClock::at(start), names, setup).await
+        let stage = Self::build(config, ManualClock::at(start), names, setup).await;
+        assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+        stage
     }
 
     async fn build(
@@ -112,9 +116,15 @@ impl Stage {
 
     /// Another process beside this one, on the same database, with a folder of its own.
     pub async fn beside(&self) -> Self {
+        self.beside_with(|_| ()).await
+    }
+
+    /// Another process beside this one, with a configuration of its own.
+    pub async fn beside_with(&self, configure: impl FnOnce(&mut Config)) -> Self {
         let setup = Setup::bare();
         let mut config = self.config.clone();
         config.store.data_dir = setup.data();
+        configure(&mut config);
         let Started { context: app, .. } =
             build(&config, self.clock.clone(), self.names.clone()).await;
         index_anew(&app, || false).await.unwrap();
@@ -129,8 +139,21 @@ impl Stage {
         }
     }
 
-    /// Ends the process without a proper shutdown, and starts another one on its data.
+    /// Ends the process without a proper shutdown, and starts another one on its data, which decides by its rules.
     pub async fn restart(self, configure: impl FnOnce(&mut Config)) -> Self {
+        let stage = self.restart_undecided(configure).await;
+        assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+        stage
+    }
+
+    /// Has the process decide by its rules, as its job does.
+    pub async fn decide_by_rules(&self) -> PassEnd {
+        let cancel = CancellationToken::new();
+        decide_by_rules(&self.app, &cancel).await.unwrap()
+    }
+
+    /// The same as [`Stage::restart`], at the moment at which the new process begins to serve: nothing is decided by its rules.
+    pub async fn restart_undecided(self, configure: impl FnOnce(&mut Config)) -> Self {
         let Self {
             app,
             clock,

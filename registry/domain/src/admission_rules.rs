@@ -3,6 +3,7 @@
 //! An invalid signature blocks every rule here; `admission/decision.rs` of the server drops an approval that was given
 //! with the registration for it, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,52 @@ fn host_of(domain: &str) -> &str {
         Some(colon) if !domain[colon..].contains(']') => &domain[..colon],
         _ => domain,
     }
+}
+
+/// Domain patterns prepared for many domains: a look-up costs as many steps as the domain has labels, however many patterns
+/// there are.
+#[derive(Debug, Clone, Default)]
+pub struct PatternSet {
+    /// Patterns of one domain each.
+    exact: HashSet<String>,
+    /// What stands after `*.`.
+    parents: HashSet<String>,
+    /// The same of the patterns that end with `:*`, without that.
+    exact_hosts: HashSet<String>,
+    parent_hosts: HashSet<String>,
+}
+
+impl PatternSet {
+    /// Prepares these patterns.
+    pub fn new(patterns: &[DomainPattern]) -> Self {
+        let mut set = Self::default();
+        for pattern in patterns {
+            let pattern = pattern.0.trim().to_ascii_lowercase();
+            let (text, exact, parents) = match pattern.strip_suffix(":*") {
+                Some(host) => (host, &mut set.exact_hosts, &mut set.parent_hosts),
+                None => (pattern.as_str(), &mut set.exact, &mut set.parents),
+            };
+            match text.strip_prefix("*.") {
+                Some(parent) => parents.insert(parent.to_owned()),
+                None => exact.insert(text.to_owned()),
+            };
+        }
+        set
+    }
+
+    /// Whether a pattern matches, as [`DomainPattern::matches`] says.
+    pub fn matches(&self, domain: &str) -> bool {
+        let domain = domain.to_ascii_lowercase();
+        let host = host_of(&domain);
+        is_in(&domain, &self.exact, &self.parents)
+            || is_in(host, &self.exact_hosts, &self.parent_hosts)
+    }
+}
+
+/// Whether a name is among these, or below one of these parents.
+fn is_in(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
+    let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
+    exact.contains(name) || dots.any(|(at, _)| parents.contains(&name[at + 1..]))
 }
 
 /// The rules that the operator has configured.
@@ -268,6 +315,47 @@ mod tests {
                 expected,
                 "{pattern} on {domain}"
             );
+        }
+    }
+
+    /// Many patterns at once match what one of them matches, on every domain made of the same parts.
+    #[test]
+    fn a_set_of_patterns_matches_as_each_of_them_does() {
+        let fronts = ["", "*.", "a.", ".", "a.b."];
+        let names = [
+            "example.com",
+            "com",
+            "Example.COM",
+            "127.0.0.1",
+            "[::1]",
+            "",
+        ];
+        let ports = ["", ":*", ":8443", ":80"];
+        let texts: Vec<String> = fronts
+            .iter()
+            .flat_map(|front| names.iter().map(move |name| format!("{front}{name}")))
+            .flat_map(|text| ports.iter().map(move |port| format!("{text}{port}")))
+            .collect();
+        for pattern in &texts {
+            let alone = [DomainPattern(format!(" {pattern} "))];
+            let set = PatternSet::new(&alone);
+            for domain in &texts {
+                let matches = alone[0].matches(domain);
+                assert_eq!(set.matches(domain), matches, "{pattern} on {domain}");
+            }
+        }
+        let all: Vec<DomainPattern> = ["*.b.test", "c.test:*", "d.test"]
+            .map(|text| DomainPattern(text.into()))
+            .into();
+        let set = PatternSet::new(&all);
+        for (domain, matches) in [
+            ("a.b.test", true),
+            ("b.test", false),
+            ("c.test:1", true),
+            ("d.test", true),
+            ("d.test:1", false),
+        ] {
+            assert_eq!(set.matches(domain), matches, "{domain}");
         }
     }
 

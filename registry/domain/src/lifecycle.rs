@@ -39,6 +39,8 @@ text_enum! {
         Policy = "policy",
         /// Its approval has ended, or was not given again.
         Recertify = "recertify",
+        /// The admission rules have changed, and may forbid it; it is not decided by them yet.
+        RulesChanged = "rules_changed",
     }
 }
 

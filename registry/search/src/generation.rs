@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tantivy::directory::MmapDirectory;
 use tantivy::index::IndexSettings;
 use tantivy::indexer::IndexWriterOptions;
+use tantivy::query::TermSetQuery;
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, Searcher};
 use uuid::Uuid;
 
@@ -20,6 +21,10 @@ const STORE_BLOCK: usize = 4_096;
 /// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from all over the segment, so
 /// more are rarely reused; and every frozen state has a cache of its own.
 const STORE_BLOCKS: usize = 16;
+
+/// Deletions from which all of them are one query: it walks the ids of a segment once, where each deletion alone would look
+/// its id up in every segment.
+const MANY_DELETED: usize = 1_000;
 
 /// The least memory in bytes for a writing thread.
 const LEAST_MEMORY: usize = 16 * 1024 * 1024;
@@ -139,8 +144,13 @@ pub(super) fn replace(
     upserts: Vec<Document>,
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
-    for id in deletes {
-        writer.delete_term(fields.id_term(*id));
+    if deletes.len() < MANY_DELETED {
+        for id in deletes {
+            writer.delete_term(fields.id_term(*id));
+        }
+    } else {
+        let terms = deletes.iter().map(|id| fields.id_term(*id));
+        writer.delete_query(Box::new(TermSetQuery::new(terms)))?;
     }
     for agent in upserts {
         // One at a time, so that of two documents for one agent the later remains.

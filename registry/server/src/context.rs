@@ -26,6 +26,7 @@ use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::published::PublishedCatalog;
 use crate::memory::refusals::Refusals;
+use crate::memory::rules_progress::RulesProgress;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -43,6 +44,7 @@ pub struct Context {
     pub(crate) network: Network,
     pub(crate) providers: Providers,
     pub(crate) rules: Rules,
+    pub(crate) rules_progress: RulesProgress,
     pub(crate) policies: Policies,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,

@@ -2,7 +2,6 @@
 //! (docs/model.md#entries).
 
 use a2a_crawler::catalog::publisher_of;
-use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{domain, entry};
 use a2a_registry_store::{Write, entries};
@@ -33,10 +32,10 @@ pub fn keeps_entries_of(config: &Config, row: &domain::Model) -> bool {
     keeps_entries(config) && stands_behind_entries(row)
 }
 
-/// Whether `deny_domains` hides an entry: it lists the domain whose catalog has it, or its publisher.
-pub(crate) fn denies_entry(rules: &Rules, domain: &str, identifier: &str) -> bool {
-    let publisher = publisher_of(identifier);
-    rules.denies(domain) || publisher.is_some_and(|publisher| rules.denies(publisher))
+/// Whether `deny_domains`, of which `denies` tells whether a domain is on it, hides an entry: it lists the domain whose catalog
+/// has the entry, or its publisher.
+pub(crate) fn denies_entry(denies: impl Fn(&str) -> bool, domain: &str, identifier: &str) -> bool {
+    denies(domain) || publisher_of(identifier).is_some_and(denies)
 }
 
 /// Ends entries whose manifest has expired: nobody stands behind them any more. A bounded number; returns whether there may

@@ -1,4 +1,5 @@
-//! The background jobs of a process: crawl, checks of proofs, indexing, upkeep, embedding and the terms of approvals.
+//! The background jobs of a process: crawl, checks of proofs, decisions by changed rules, indexing, upkeep, embedding and the
+//! terms of approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::rules_job as rules;
 use crate::context::Context;
 use crate::crawl::job as crawl;
 use crate::crawl::job::OnOutcome;
@@ -60,6 +62,7 @@ pub struct Jobs {
     following: CancellationToken,
     crawl: Option<JoinHandle<()>>,
     prove: Option<JoinHandle<()>>,
+    rules: JoinHandle<()>,
     follow: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     policies: JoinHandle<()>,
@@ -86,6 +89,7 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
     Jobs {
         crawl,
         prove,
+        rules: rules::start(context, crawling.clone()),
         follow: follow::start(context, options.rebuild, following.clone()),
         upkeep: upkeep::start(context, following.clone()),
         policies: policies::start(context, following.clone()),
@@ -98,7 +102,7 @@ pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
 }
 
 impl Jobs {
-    /// Stops leasing visits at once; visits in progress continue until [`Jobs::stop`].
+    /// Stops leasing visits, and deciding by changed rules, at once; visits in progress continue until [`Jobs::stop`].
     pub fn stop_crawling(&self) {
         self.crawling.cancel();
     }
@@ -113,6 +117,7 @@ impl Jobs {
         if let Some(prove) = self.prove {
             finish("prover", prove).await;
         }
+        finish("rules", self.rules).await;
         self.following.cancel();
         finish("index", self.follow).await;
         finish("upkeep", self.upkeep).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use a2a_crawler::Clock;
 use a2a_registry_domain::admission_rules::Rules;
-use a2a_registry_domain::ids::Entropy;
+use a2a_registry_domain::ids::{Entropy, new_id};
 use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use data_encoding::BASE64;
@@ -14,7 +14,7 @@ use data_encoding::BASE64;
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
 use crate::accounts::upgrade::prepare_accounts;
-use crate::admission::rules_changed::apply_rules;
+use crate::admission::rules_changed::hide_forbidden;
 use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
@@ -32,6 +32,7 @@ use crate::memory::outage::Outage;
 use crate::memory::own_agent::OwnAgent;
 use crate::memory::policies::Policies;
 use crate::memory::refusals::Refusals;
+use crate::memory::rules_progress::RulesProgress;
 use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
@@ -41,6 +42,7 @@ use crate::paging::Signer;
 use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
 use crate::sealing::{KEY_BYTES, Sealer};
+use crate::search::indexing::{hear_all, remove_undecided};
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -114,10 +116,7 @@ impl Context {
                 "what was registered could not be attributed: {reason}"
             ))
         })?;
-        apply_rules(&context).await.map_err(|error| {
-            let reason = error.internal.unwrap_or(error.public);
-            StartError(format!("the rules could not be applied: {reason}"))
-        })?;
+        hide_before_serving(&context).await?;
         sign_own_card(&context).await?;
         let finished = store_options(&context.config).finish_first_start();
         finished.map_err(|error| database_failed(&error))?;
@@ -170,7 +169,8 @@ impl Context {
             stream: VisitStream::new(&config.crawler, clock.now(), outage),
             changes: Changes::default(),
             wake: Wake::default(),
-            rules: rules_of(&config),
+            rules,
+            rules_progress: RulesProgress::new(new_id(clock.now().into(), entropy.as_ref())),
             policies,
             own_agent: OwnAgent::default(),
             signer,
@@ -189,6 +189,27 @@ impl Context {
     pub async fn close(&self) {
         close(&self.store).await;
     }
+}
+
+/// Hides, before anybody is answered, what the rules of this process may forbid, and what was hidden since the last event that
+/// the index has applied: a process that was killed has decided more than its index shows.
+async fn hide_before_serving(context: &Context) -> Result<(), StartError> {
+    let undecided = hide_forbidden(context).await.map_err(|error| {
+        let reason = error.internal.unwrap_or(error.public);
+        StartError(format!("the rules could not be applied: {reason}"))
+    })?;
+    let removed = remove_undecided(context, undecided).await;
+    removed.map_err(|error| {
+        StartError(format!(
+            "the index {} cannot hide what the rules may forbid: {error}; remove that folder, and the next start builds it anew",
+            context.config.index_dir().display()
+        ))
+    })?;
+    hear_all(context).await.map_err(|error| {
+        StartError(format!(
+            "the events that the index lacks cannot be read: {error}"
+        ))
+    })
 }
 
 async fn close(store: &Store) {

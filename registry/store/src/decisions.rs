@@ -58,22 +58,6 @@ pub async fn decisions_since(
         .await?)
 }
 
-/// Decisions of one rule with keys after `after`, oldest first.
-pub async fn decisions_by_rule(
-    on: &impl Handle,
-    rule: Rule,
-    after: i64,
-    limit: u64,
-) -> Result<Vec<decision::Model>, StoreError> {
-    Ok(decision::Entity::find()
-        .filter(decision::Column::Rule.eq(rule.as_str()))
-        .filter(decision::Column::Id.gt(after))
-        .order_by_asc(decision::Column::Id)
-        .limit(limit)
-        .all(on.connection())
-        .await?)
-}
-
 impl Write {
     /// Records decisions.
     pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {

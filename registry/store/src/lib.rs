@@ -35,6 +35,7 @@ pub mod review_notes;
 pub mod reviews;
 mod row_changes;
 mod rows;
+pub mod rule_changes;
 pub mod saved_searches;
 pub mod sessions;
 pub mod settings;

@@ -16,6 +16,14 @@ pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, 
     Ok(row.map(|row| row.value))
 }
 
+/// Reads a value that no other write changes until this one ends.
+pub async fn setting_locked(write: &Write, key: &str) -> Result<Option<String>, StoreError> {
+    let row = locked(write, setting::Entity::find_by_id(key))
+        .one(write.connection())
+        .await?;
+    Ok(row.map(|row| row.value))
+}
+
 impl Write {
     /// Sets a value, replacing the one before.
     pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), StoreError> {

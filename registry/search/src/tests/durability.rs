@@ -258,3 +258,34 @@ fn searches_go_on_through_rebuilds() {
     assert_eq!(index.applied_seq(), 4);
     generation_folder(dir.path());
 }
+
+/// Many deletions at once take exactly these agents out, of the large segment and of small ones beside it; what is replaced
+/// in the same commit stays.
+#[test]
+fn many_deletions_at_once_take_out_exactly_these() {
+    let dir = tempfile::tempdir().unwrap();
+    let many = |from, to| (from..=to).map(|number| agent(number, "Many")).collect();
+    let index = built(dir.path(), many(1, 1_500));
+    index.apply(many(1_501, 1_600), &[], 2).unwrap();
+    let leaves = |number: &u64| *number <= 1_550 && number % 3 > 0;
+    let unknown = id(9_999);
+    let deletes: Vec<Uuid> = (1..=1_600)
+        .filter(leaves)
+        .map(id)
+        .chain([unknown])
+        .collect();
+    assert!(deletes.len() > 1_000, "{}", deletes.len());
+    index.apply(vec![agent(1, "Back")], &deletes, 3).unwrap();
+
+    let left: Vec<u64> = (1..=1_600)
+        .filter(|number| *number == 1 || !leaves(number))
+        .collect();
+    assert_eq!(index.num_agents(), left.len() as u64);
+    assert_eq!(index.search(&all()).unwrap().total, left.len() as u64);
+    assert_eq!(names(&index, &text("back")), [id(1)]);
+    for number in 1..=1_600 {
+        let fetched = index.fetch(&[id(number)].map(place), 0, &all()).unwrap();
+        let is_left = left.contains(&number);
+        assert_eq!(fetched.hits.len(), usize::from(is_left), "{number}");
+    }
+}

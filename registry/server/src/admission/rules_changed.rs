@@ -1,59 +1,303 @@
-//! Applies the operator's rules when the server starts, if they have changed since its last start.
+//! Changed admission rules at a start: what they may forbid is hidden before this process answers anybody, and everything is
+//! decided afterwards, in the background.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::admission_rules::{DomainPattern, PatternSet, Rule};
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
-use a2a_registry_store::entity::{domain, entry, review};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_policy::{Action, AgentFacts, Mode, PolicySet, Principal};
+use a2a_registry_store::entity::{entry, review};
 use a2a_registry_store::reviews::ReviewFilter;
-use a2a_registry_store::{agents, decisions, entries, reviews, settings};
+use a2a_registry_store::rule_changes::{
+    ApprovedAgent, EntryName, VersionFacts, agents_approved_by, agents_with_hold,
+    agents_without_hold, domain_names, entry_names, verified_domains, version_facts,
+};
+use a2a_registry_store::{Handle, Write, entries, reviews};
 use uuid::Uuid;
 
-use crate::admission::decision::{decide_waiting, revoke_approval};
+use crate::admission::decision::decide_waiting;
+use crate::admission::rules_lease::announce;
+use crate::agent_facts::change_word;
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::{after_bulk_write, after_write};
 use crate::commit::state::state_of;
+use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::entry_rows::{denies_entry, entry_event};
 use crate::error::AppError;
 
-/// The setting that holds the rules of the last start.
-const RULES: &str = "rules";
-/// Agents, reviews or decisions per page. The changes to a page of agents or reviews are one transaction.
+/// Reviews per page, whose changes are one transaction.
 const PAGE: u64 = 500;
+/// Entries whose rows are read at once.
+const ENTRIES: usize = 500;
+/// What policies call the fact that a domain is on `allow_domains`.
+const ALLOW_LISTED: &str = "allow_listed";
+/// The reason of the hold of agents that are not decided yet.
+const UNDECIDED: &str = "the admission rules have changed, and it is not decided by them yet";
 
-/// Puts agents of domains on `deny_domains` on hold, and lifts that hold for domains that are no longer listed. Revokes
-/// the approvals that `--approve-all` gave if the option is no longer set. Applies the rules again to every open review
-/// if they are not those of the last start.
-pub async fn apply_rules(context: &Context) -> Result<(), AppError> {
-    apply_denials(context).await?;
-    if !context.config.governance.approve_all {
-        revoke_approve_all(context).await?;
-    }
-    let rules = context.rules.to_string();
-    if settings::setting_get(&context.store, RULES).await?.as_ref() == Some(&rules) {
-        return Ok(());
-    }
-    decide_open_reviews(context).await?;
-    // Written last: after an interrupted start the next one applies the rules again.
+/// Hides what the rules of this process may forbid and no process has decided on by them: agents get the hold
+/// `rules_changed` until they are decided, and entries of denied domains are hidden for good. A few statements, however many
+/// there are. Returns every agent that waits for a decision; the index may still have their documents of before.
+///
+/// # Errors
+/// Where the database fails; nothing is changed then.
+pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.write().await?;
-    write.setting_put(RULES, &rules).await?;
-    Ok(write.commit().await?)
+    // First of all: from here on no process decides by other rules what is read below.
+    let kept = announce(context, &write).await?;
+    let mut forbidden = agents_to_deny(context, &write).await?;
+    forbidden.extend(agents_to_revoke(context, &write).await?);
+    let allowed = kept.allowed.as_deref();
+    forbidden.extend(agents_allowed_otherwise(context, &write, allowed).await?);
+    let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
+    let now = context.now().0;
+    write
+        .agents_hold(&forbidden, Hold::RulesChanged, POLICY, UNDECIDED, now)
+        .await?;
+    let hidden = hide_denied_entries(context, &write).await?;
+    let undecided = agents_with_hold(&write, Hold::RulesChanged).await?;
+    write.commit().await?;
+    for touched in &hidden {
+        after_bulk_write(context, touched);
+    }
+    if !forbidden.is_empty() {
+        let agents = forbidden.len();
+        tracing::info!(agents, "hidden until they are decided by the changed rules");
+    }
+    Ok(undecided.into_iter().map(|(id, _)| id).collect())
 }
 
-/// Decides again, by the changed rules, on every agent with an open review. One that fails stops none of the others.
+/// The agents of domains on `deny_domains` that are not on the hold `denied`.
+pub(crate) async fn agents_to_deny(
+    context: &Context,
+    on: &impl Handle,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    if context.rules.deny_domains.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let denied = PatternSet::new(&context.rules.deny_domains);
+    let free = agents_without_hold(on, Hold::Denied).await?;
+    let denied = free.into_iter().filter(|(_, name)| denied.matches(name));
+    Ok(denied.map(|(id, _)| id).collect())
+}
+
+/// The agents on the hold `denied` whose domain is not on `deny_domains` any more.
+pub(crate) async fn agents_to_release(
+    context: &Context,
+    on: &impl Handle,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let denied = PatternSet::new(&context.rules.deny_domains);
+    let held = agents_with_hold(on, Hold::Denied).await?;
+    let free = held.into_iter().filter(|(_, name)| !denied.matches(name));
+    Ok(free.map(|(id, _)| id).collect())
+}
+
+/// The agents whose domain `allow_domains` lists otherwise than `before`, where a policy that somebody has written asks for that:
+/// what the policies say of them is of before, in the index too.
+async fn agents_allowed_otherwise(
+    context: &Context,
+    write: &Write,
+    before: Option<&[DomainPattern]>,
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let now = context.rules.allow_domains.as_slice();
+    let Some(before) = before.filter(|before| *before != now) else {
+        return Ok(BTreeSet::new());
+    };
+    let set = admitting_set(context, write).await?;
+    let mut written = set.policies().iter().filter(|policy| !policy.is_shipped);
+    if !written.any(|policy| policy.mode != Mode::Off && policy.text.contains(ALLOW_LISTED)) {
+        return Ok(BTreeSet::new());
+    }
+    let (before, now) = (PatternSet::new(before), PatternSet::new(now));
+    let agents = agents_without_hold(write, Hold::RulesChanged).await?;
+    let other = agents.into_iter();
+    let other = other.filter(|(_, name)| before.matches(name) != now.matches(name));
+    Ok(other.map(|(id, _)| id).collect())
+}
+
+/// The agents that `--approve-all` alone has approved, where the option is not set any more.
+pub(crate) async fn agents_approved_by_option(
+    context: &Context,
+    on: &impl Handle,
+) -> Result<Vec<ApprovedAgent>, AppError> {
+    match context.rules.approve_all {
+        true => Ok(Vec::new()),
+        false => Ok(agents_approved_by(on, Rule::ApproveAll).await?),
+    }
+}
+
+/// Those of these agents that are certain to be approved by no other rule, or of which only a decision tells.
+async fn agents_to_revoke(
+    context: &Context,
+    write: &Write,
+) -> Result<impl Iterator<Item = Uuid>, AppError> {
+    let approved = agents_approved_by_option(context, write).await?;
+    let stay = approved_otherwise(context, write, &approved).await?;
+    let leave = approved.into_iter().map(|agent| agent.id);
+    Ok(leave.filter(move |id| !stay.contains(id)))
+}
+
+/// Those of these agents that the shipped policies are certain to approve again, which are served meanwhile.
+async fn approved_otherwise(
+    context: &Context,
+    write: &Write,
+    approved: &[ApprovedAgent],
+) -> Result<BTreeSet<Uuid>, AppError> {
+    let set = admitting_set(context, write).await?;
+    // What somebody has written asks for whole cards, which would be read for a long time.
+    if approved.is_empty() || set.has_written(Action::Admit) {
+        return Ok(BTreeSet::new());
+    }
+    let verified = verified_domains(write).await?;
+    let allowed = PatternSet::new(&context.rules.allow_domains);
+    let mut trusted: HashMap<Uuid, (Uuid, Trusted)> = HashMap::new();
+    for agent in approved {
+        let trust = Trusted {
+            verified: verified.contains(&agent.domain_id),
+            allow_listed: allowed.matches(&agent.domain),
+        };
+        // Another card than the served one may wait, and that one is decided on.
+        let served = agent.approved_version;
+        let newest = agent
+            .newest_version
+            .filter(|newest| served == Some(*newest));
+        if let (Some(version), true) = (newest, trust.verified || trust.allow_listed) {
+            trusted.insert(version, (agent.id, trust));
+        }
+    }
+    let versions: Vec<Uuid> = trusted.keys().copied().collect();
+    let mut admitted = ShippedPolicies::new(&set);
+    let mut stay = BTreeSet::new();
+    for facts in version_facts(write, &versions).await? {
+        if let Some((agent, trust)) = trusted.get(&facts.id)
+            && admitted.admit(*trust, &facts)
+        {
+            stay.insert(*agent);
+        }
+    }
+    Ok(stay)
+}
+
+/// Why the shipped policies may trust a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Trusted {
+    verified: bool,
+    allow_listed: bool,
+}
+
+/// The shipped policies, which are asked once for each combination of the facts that they know.
+struct ShippedPolicies<'a> {
+    set: &'a PolicySet,
+    answers: BTreeMap<(Trusted, bool, bool), bool>,
+}
+
+impl<'a> ShippedPolicies<'a> {
+    fn new(set: &'a PolicySet) -> Self {
+        Self {
+            set,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Whether they admit a version as a first card.
+    fn admit(&mut self, trusted: Trusted, version: &VersionFacts) -> bool {
+        if version.signature.may_be(SignatureState::Invalid) {
+            return false;
+        }
+        let level = version.standing.known();
+        let covered = level.is_some_and(|level| level.is_admitted());
+        let set = self.set;
+        let answer = self.answers.entry((trusted, covered, version.has_error));
+        *answer.or_insert_with(|| {
+            let facts = AgentFacts {
+                verified: trusted.verified,
+                allow_listed: trusted.allow_listed,
+                covered,
+                has_error: version.has_error,
+                change: change_word(None).to_owned(),
+                ..AgentFacts::default()
+            };
+            let matches = set.matches(Action::Admit, &facts);
+            let (nobody, none) = (Principal::default(), BTreeSet::new());
+            set.verdict(Action::Admit, &nobody, &matches, &none).allowed
+        })
+    }
+}
+
+/// The entries that `deny_domains` hides or shows, other than they are kept.
+pub(crate) async fn entries_to_change(
+    context: &Context,
+    on: &impl Handle,
+    hides: bool,
+) -> Result<Vec<Uuid>, AppError> {
+    let denied = PatternSet::new(&context.rules.deny_domains);
+    let known = entry_names(on).await?;
+    if known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let domains: HashMap<i64, String> = domain_names(on).await?.into_iter().collect();
+    let is_denied = |row: &EntryName| {
+        let domain = domains.get(&row.domain_id).map_or("", String::as_str);
+        denies_entry(|name| denied.matches(name), domain, &row.identifier)
+    };
+    let differs = known.into_iter().filter(|row| row.denied != hides);
+    let changed = differs.filter(|row| is_denied(row) == hides);
+    Ok(changed.map(|row| row.id).collect())
+}
+
+/// Hides the entries that `deny_domains` hides.
+async fn hide_denied_entries(context: &Context, write: &Write) -> Result<Vec<Touched>, AppError> {
+    let mut hidden = Vec::new();
+    if context.rules.deny_domains.is_empty() {
+        return Ok(hidden);
+    }
+    for ids in entries_to_change(context, write, true)
+        .await?
+        .chunks(ENTRIES)
+    {
+        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+        set_entries_denied(write, &mut ledger, ids, true).await?;
+        hidden.push(ledger.write(write).await?);
+    }
+    Ok(hidden)
+}
+
+/// Sets whether these entries are hidden as those of a denied domain, with an event for each.
+pub(crate) async fn set_entries_denied(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    ids: &[Uuid],
+    denied: bool,
+) -> Result<(), AppError> {
+    let rows = entries::entries_by_ids(write, ids).await?;
+    let rows: Vec<entry::Model> = rows.into_iter().map(|(row, _)| row).collect();
+    for row in &rows {
+        entry_event(ledger, EventKind::EntryChanged, row, POLICY);
+    }
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    Ok(write.entries_set_denied(&ids, denied).await?)
+}
+
+/// The reviews of cards that are open.
+pub(crate) fn open_admissions() -> ReviewFilter {
+    ReviewFilter {
+        state: Some(ReviewState::Open),
+        kind: Some(ReviewKind::Admission),
+        ..ReviewFilter::default()
+    }
+}
+
+/// Decides again, by changed policies, on every agent with an open review. One that fails stops none of the others.
 ///
 /// # Errors
 /// Where the database fails as a whole; else the first failure of those that failed, after the others.
 pub(crate) async fn decide_open_reviews(context: &Context) -> Result<(), AppError> {
-    let open = ReviewFilter {
-        state: Some(ReviewState::Open),
-        kind: Some(ReviewKind::Admission),
-        ..ReviewFilter::default()
-    };
+    let open = open_admissions();
     let (mut after, mut failed) = (None, Ok(()));
     loop {
         let page = reviews::review_page(&context.store, &open, after, PAGE).await?;
@@ -81,146 +325,23 @@ pub(crate) async fn decide_open_reviews(context: &Context) -> Result<(), AppErro
 async fn decide_again(context: &Context, open: &[review::Model]) -> Result<(), AppError> {
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    decide_reviewed(context, &write, &mut ledger, open).await?;
+    let touched = ledger.write(&write).await?;
+    write.commit().await?;
+    after_write(context, &touched);
+    Ok(())
+}
+
+/// Decides again on the agents of these reviews.
+pub(crate) async fn decide_reviewed(
+    context: &Context,
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    open: &[review::Model],
+) -> Result<(), AppError> {
     for review in open {
-        let mut state = state_of(&write, review.agent_id).await?;
-        decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
+        let mut state = state_of(write, review.agent_id).await?;
+        decide_waiting(context, write, ledger, &mut state, POLICY).await?;
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
-}
-
-/// Puts agents on hold whose domain `deny_domains` lists, and lifts the hold of the others.
-async fn apply_denials(context: &Context) -> Result<(), AppError> {
-    apply_denials_to_entries(context).await?;
-    let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Denied)
-        .await?
-        .into_iter()
-        .map(|row| row.agent_id)
-        .collect();
-    if context.rules.deny_domains.is_empty() && held.is_empty() {
-        return Ok(());
-    }
-    let mut after = None;
-    loop {
-        let rows = agents::agents_walk(&context.store, after, PAGE).await?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        after = Some(last.id);
-        let changed: Vec<Uuid> = rows
-            .iter()
-            .filter(|row| row.retired_at.is_none())
-            .filter(|row| context.rules.denies(&row.domain) != held.contains(&row.id))
-            .map(|row| row.id)
-            .collect();
-        change_denials(context, &changed).await?;
-    }
-}
-
-/// Hides the entries that `deny_domains` hides, and shows the others.
-async fn apply_denials_to_entries(context: &Context) -> Result<(), AppError> {
-    let mut after = None;
-    loop {
-        let page = entries::entries_walk(&context.store, after, PAGE).await?;
-        let Some((last, _)) = page.last() else {
-            return Ok(());
-        };
-        after = Some(last.id);
-        let denied = |row: &entry::Model, of: &domain::Model| {
-            denies_entry(&context.rules, &of.name, &row.identifier)
-        };
-        let changed = page
-            .into_iter()
-            .filter(|(row, of)| row.denied != denied(row, of));
-        let changed: Vec<entry::Model> = changed.map(|(row, _)| row).collect();
-        if changed.is_empty() {
-            continue;
-        }
-        let write = context.store.write().await?;
-        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        for row in &changed {
-            entry_event(&mut ledger, EventKind::EntryChanged, row, POLICY);
-        }
-        for hides in [true, false] {
-            let ids: Vec<Uuid> = changed
-                .iter()
-                .filter(|row| row.denied != hides)
-                .map(|row| row.id)
-                .collect();
-            write.entries_set_denied(&ids, hides).await?;
-        }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
-    }
-}
-
-async fn change_denials(context: &Context, ids: &[Uuid]) -> Result<(), AppError> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let write = context.store.write().await?;
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    for id in ids {
-        let mut state = state_of(&write, *id).await?;
-        if context.rules.denies(&state.agent.domain) {
-            ledger.hold(
-                &mut state,
-                Hold::Denied,
-                POLICY,
-                "the domain is on deny_domains",
-            );
-        } else {
-            let reason = "the domain is no longer on deny_domains";
-            ledger.lift(&mut state, Hold::Denied, POLICY, reason);
-            // Versions that were fetched while the domain was denied have no decision yet.
-            decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
-        }
-    }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
-}
-
-/// Revokes the approval of every agent whose approved version has its latest approval from `--approve-all`.
-async fn revoke_approve_all(context: &Context) -> Result<(), AppError> {
-    let mut after = 0;
-    loop {
-        let rows =
-            decisions::decisions_by_rule(&context.store, Rule::ApproveAll, after, PAGE).await?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        after = last.id;
-        let ids: BTreeSet<Uuid> = rows.iter().map(|row| row.agent_id).collect();
-        for id in ids {
-            revoke_if_by_approve_all(context, id).await?;
-        }
-    }
-}
-
-async fn revoke_if_by_approve_all(context: &Context, agent: Uuid) -> Result<(), AppError> {
-    let write = context.store.write().await?;
-    let mut state = state_of(&write, agent).await?;
-    let Some(approved) = state.agent.approved_version else {
-        return Ok(());
-    };
-    let decided = decisions::decisions_on(&write, &[agent]).await?;
-    let latest = decided
-        .iter()
-        .rev()
-        .find(|row| row.version_id == approved && row.approved && row.rule != Rule::BreakGlass);
-    let is_by_flag = latest.is_some_and(|row| row.rule == Rule::ApproveAll);
-    if !is_by_flag || state.agent.retired_at.is_some() {
-        return Ok(());
-    }
-    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    revoke_approval(context, &write, &mut ledger, &mut state, POLICY).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
     Ok(())
 }

@@ -306,14 +306,22 @@ impl<'a> Ledger<'a> {
 
     /// Lifts a hold; returns whether the agent was on it.
     pub fn lift(&mut self, state: &mut AgentState, hold: Hold, actor: &str, reason: &str) -> bool {
+        let was_held = self.end_hold(state, hold);
+        if was_held {
+            let data = json!({"hold": hold, "reason": reason});
+            self.agent_event(EventKind::AgentReleased, state.agent.id, actor, data);
+        }
+        was_held
+    }
+
+    /// Ends a hold without an event, for a change of the agent that has one; returns whether the agent was on it.
+    pub(crate) fn end_hold(&mut self, state: &mut AgentState, hold: Hold) -> bool {
         let Some(index) = state.holds.iter().position(|current| *current == hold) else {
             return false;
         };
         state.holds.remove(index);
         self.lifted.push((state.agent.id, hold));
         self.touch(state);
-        let data = json!({"hold": hold, "reason": reason});
-        self.agent_event(EventKind::AgentReleased, state.agent.id, actor, data);
         true
     }
 

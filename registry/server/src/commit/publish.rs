@@ -9,6 +9,11 @@ use crate::context::Context;
 /// Invalidates the caches that a write has made stale, and wakes the followers.
 pub(crate) fn after_write(context: &Context, touched: &Touched) {
     touched.log();
+    after_bulk_write(context, touched);
+}
+
+/// The same without a line in the log for each act: whoever writes very many says how far it is.
+pub(crate) fn after_bulk_write(context: &Context, touched: &Touched) {
     context.changes.note(&touched.agents);
     if let Some(seq) = touched.seq {
         context.index.note(&touched.changed, seq);

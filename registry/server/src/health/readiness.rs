@@ -64,7 +64,8 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Checks database, index, disk, policies and crawler, and reports damaged cards, and models if there are any.
+/// Checks database, index, disk and policies, and reports how far the decisions by changed rules are, damaged cards, the
+/// circuit breaker, and models if there are any.
 pub async fn readiness(context: &Context) -> Readiness {
     let mut checks = Vec::new();
     let mut check = |name: &str, outcome: Result<String, String>| {
@@ -88,6 +89,8 @@ pub async fn readiness(context: &Context) -> Readiness {
     check("index", index);
     check("disk", disk);
     check("policies", context.policies.standing());
+    // Requests are served meanwhile, and nothing is shown that the rules forbid.
+    check("rules", Ok(context.rules_progress.sentence()));
     check("cards", Ok(damaged_cards(context)));
     check("crawler", Ok(crawler_standing(context)));
     for progress in meaning_progress(context) {

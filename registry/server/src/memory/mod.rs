@@ -16,6 +16,7 @@ pub(crate) mod own_agent;
 pub mod policies;
 pub(crate) mod published;
 pub(crate) mod refusals;
+pub mod rules_progress;
 pub mod searches;
 pub mod stream;
 pub(crate) mod token_uses;

@@ -203,8 +203,27 @@ async fn changed_under_policies(
     Ok(changed)
 }
 
+/// Removes the documents of agents that wait for a decision by changed rules, so that no search finds them: the event of the
+/// decision brings them back, as what they are then. An index that is missing is built without them.
+///
+/// # Errors
+/// Where the index cannot be written.
+pub(crate) async fn remove_undecided(
+    context: &Context,
+    undecided: Vec<Uuid>,
+) -> Result<(), IndexingError> {
+    if undecided.is_empty() || context.index.is_missing() {
+        return Ok(());
+    }
+    let (index, seq) = (context.index.clone(), context.index.applied_seq());
+    blocking(move || index.apply(Vec::new(), &undecided, seq)).await
+}
+
 /// Reads all events that this process has not read yet.
-async fn hear_all(context: &Context) -> Result<(), IndexingError> {
+///
+/// # Errors
+/// Where the database fails; what the events are about is shown to nobody then.
+pub(crate) async fn hear_all(context: &Context) -> Result<(), IndexingError> {
     while hear(context, context.noted.load(Ordering::Acquire))
         .await?
         .is_some()

@@ -236,7 +236,7 @@ impl EntryReader {
             foreign: foreign.collect(),
             denied: named
                 .into_iter()
-                .filter(|name| denies_entry(&context.rules, &domain.name, name))
+                .filter(|name| denies_entry(|name| context.rules.denies(name), &domain.name, name))
                 .collect(),
             agents,
             ..Self::of(now, catalog, domain, known)

@@ -1,0 +1,46 @@
+//! The job that decides by changed admission rules, and ends when everything is decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::rules_pass::{PassEnd, decide_by_rules};
+use crate::context::Context;
+
+/// How often it looks whether the process that decides still does.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The pause after a failure of the database.
+const PAUSE: Duration = Duration::from_secs(5);
+/// The pause before what could not be decided is tried again: whatever made it fail is hardly mended already.
+const FAILED: Duration = Duration::from_secs(900);
+
+/// Starts the job.
+pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
+    let context = Arc::clone(context);
+    tokio::spawn(async move {
+        loop {
+            let pause = match decide_by_rules(&context, &cancel).await {
+                Ok(PassEnd::Decided | PassEnd::Cancelled) => return,
+                Ok(PassEnd::Superseded) => {
+                    tracing::warn!(
+                        "another process was started with other rules, and decides by those; give all processes the same rules"
+                    );
+                    return;
+                }
+                Ok(PassEnd::Elsewhere) => LOOK_AGAIN,
+                Ok(PassEnd::Failed) => FAILED,
+                Err(error) => {
+                    let error = error.for_log();
+                    tracing::error!(error, "the changed rules decide later");
+                    PAUSE
+                }
+            };
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    })
+}

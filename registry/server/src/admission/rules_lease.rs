@@ -1,0 +1,72 @@
+//! The lease of the decisions by changed rules: which process decides, by which rules, and how far it is. It stands in the
+//! database, so that the next process goes on from there.
+
+use a2a_registry_domain::admission_rules::DomainPattern;
+use a2a_registry_store::{Write, settings};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::AppError;
+
+/// The setting that holds it.
+const PASS: &str = "rules_pass";
+
+/// The pass as it stands in the database. Each transaction of it locks this row first, so that no two processes decide at a
+/// time, and none by rules that a later start has replaced.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct KeptPass {
+    /// The rules of the process that was started last.
+    pub(crate) rules: String,
+    /// The domains on `allow_domains` when everything was last decided, as far as that is known.
+    pub(crate) allowed: Option<Vec<DomainPattern>>,
+    /// The process that decides.
+    pub(crate) holder: Option<Uuid>,
+    /// How long it does so, unless it goes on. Microseconds.
+    pub(crate) until: i64,
+    /// The last open review that was decided.
+    pub(crate) after: Option<Uuid>,
+    /// Whether all of them are. Those that the pass itself opens are not decided twice.
+    pub(crate) reviews_done: bool,
+    /// Agents, entries and reviews that are decided.
+    pub(crate) decided: u64,
+    /// All that have to be.
+    pub(crate) total: u64,
+}
+
+impl KeptPass {
+    /// Reads and locks it.
+    pub(crate) async fn lock(write: &Write) -> Result<Self, AppError> {
+        let text = settings::setting_locked(write, PASS).await?;
+        // One that this build cannot read is begun anew.
+        let kept = text.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(kept.unwrap_or_default())
+    }
+
+    /// Writes it.
+    pub(crate) async fn put(&self, write: &Write) -> Result<(), AppError> {
+        let text = serde_json::to_string(self);
+        let text = text.map_err(|error| AppError::internal(error.to_string()))?;
+        Ok(write.setting_put(PASS, &text).await?)
+    }
+}
+
+/// Records that this process was started with its rules, before it reads what they forbid: from the commit on, nobody decides
+/// by other ones. A pass by the same rules that was interrupted goes on. Returns what is kept.
+pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPass, AppError> {
+    let mut kept = KeptPass::lock(write).await?;
+    let rules = context.rules.to_string();
+    if kept.rules != rules {
+        kept = KeptPass {
+            rules,
+            allowed: kept.allowed,
+            ..KeptPass::default()
+        };
+    }
+    if !context.store.is_postgres() {
+        // No other process uses this database: whoever decided was killed.
+        kept.holder = None;
+    }
+    kept.put(write).await?;
+    Ok(kept)
+}

@@ -1,0 +1,259 @@
+//! What changed admission rules concern: agents by their holds and approvals, entries by their names, and open reviews.
+
+use std::collections::HashSet;
+
+use a2a_registry_domain::admission_rules::Rule;
+use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::signature::SignatureState;
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait as _, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect, QueryTrait,
+};
+use uuid::Uuid;
+
+use super::entity::{agent, decision, domain, entry, hold, review, version};
+use super::rows::MAX_VALUES;
+use super::{Handle, Kept, StoreError, Write};
+
+/// Most ids in one statement.
+const IDS: usize = MAX_VALUES / 2;
+
+/// An agent whose served version was approved by a certain rule.
+#[derive(Debug, Clone, FromQueryResult)]
+pub struct ApprovedAgent {
+    /// Identifier.
+    pub id: Uuid,
+    /// Its domain.
+    pub domain_id: i64,
+    /// That domain's name.
+    pub domain: String,
+    /// The version served.
+    pub approved_version: Option<Uuid>,
+    /// The version fetched last.
+    pub newest_version: Option<Uuid>,
+}
+
+/// What the shipped policies ask of a version of a card.
+#[derive(Debug, Clone, FromQueryResult)]
+pub struct VersionFacts {
+    /// Identifier.
+    pub id: Uuid,
+    /// Whether it has a finding of severity error.
+    pub has_error: bool,
+    /// The state of its signatures without a proof of the domain.
+    pub signature: Kept<SignatureState>,
+    /// The coverage of the source that gave it.
+    pub standing: Kept<CoverageLevel>,
+}
+
+/// An entry of a catalog, as far as `deny_domains` is about it.
+#[derive(Debug, Clone, FromQueryResult)]
+pub struct EntryName {
+    /// Identifier of the row.
+    pub id: Uuid,
+    /// The domain whose catalog lists it.
+    pub domain_id: i64,
+    /// The identifier in the catalog.
+    pub identifier: String,
+    /// Whether it is hidden as one of a denied domain.
+    pub denied: bool,
+}
+
+/// The agents whose served version has its latest approval from this rule. Broken glass is no approval that lasts.
+pub async fn agents_approved_by(
+    on: &impl Handle,
+    rule: Rule,
+) -> Result<Vec<ApprovedAgent>, StoreError> {
+    use agent::Column as C;
+    use decision::Column as D;
+    // Most registries have never approved by the rule that is asked for: then nothing is looked up for each agent.
+    let first: Option<i64> = decision::Entity::find()
+        .select_only()
+        .column(D::Id)
+        .filter(D::Rule.eq(rule.as_str()))
+        .limit(1)
+        .into_tuple()
+        .one(on.connection())
+        .await?;
+    if first.is_none() {
+        return Ok(Vec::new());
+    }
+    let latest = decision::Entity::find()
+        .select_only()
+        .column(D::Rule)
+        .filter(Expr::col((decision::Entity, D::AgentId)).equals((agent::Entity, C::Id)))
+        .filter(
+            Expr::col((decision::Entity, D::VersionId)).equals((agent::Entity, C::ApprovedVersion)),
+        )
+        .filter(D::Approved.eq(true))
+        .filter(D::Rule.ne(Rule::BreakGlass.as_str()))
+        .order_by_desc(D::Id)
+        .limit(1)
+        .into_query();
+    Ok(agent::Entity::find()
+        .select_only()
+        .columns([
+            C::Id,
+            C::DomainId,
+            C::Domain,
+            C::ApprovedVersion,
+            C::NewestVersion,
+        ])
+        .filter(C::RetiredAt.is_null())
+        .filter(C::ApprovedVersion.is_not_null())
+        .filter(Expr::from(latest).eq(rule.as_str()))
+        .into_model::<ApprovedAgent>()
+        .all(on.connection())
+        .await?)
+}
+
+/// The agents with this hold, each with the name of its domain.
+pub async fn agents_with_hold(
+    on: &impl Handle,
+    hold: Hold,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let held = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(hold::Column::Hold.eq(hold.as_str()))
+        .take();
+    Ok(agent::Entity::find()
+        .select_only()
+        .columns([agent::Column::Id, agent::Column::Domain])
+        .filter(agent::Column::Id.in_subquery(held))
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The agents that are not retired and do not have this hold, each with the name of its domain.
+pub async fn agents_without_hold(
+    on: &impl Handle,
+    hold: Hold,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let held = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(hold::Column::Hold.eq(hold.as_str()))
+        .take();
+    Ok(agent::Entity::find()
+        .select_only()
+        .columns([agent::Column::Id, agent::Column::Domain])
+        .filter(agent::Column::RetiredAt.is_null())
+        .filter(agent::Column::Id.not_in_subquery(held))
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// The domains that are verified.
+pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreError> {
+    let ids: Vec<i64> = domain::Entity::find()
+        .select_only()
+        .column(domain::Column::Id)
+        .filter(domain::Column::State.eq(DomainState::Verified.as_str()))
+        .into_tuple()
+        .all(on.connection())
+        .await?;
+    Ok(ids.into_iter().collect())
+}
+
+/// The names of all domains, each with its key.
+pub async fn domain_names(on: &impl Handle) -> Result<Vec<(i64, String)>, StoreError> {
+    Ok(domain::Entity::find()
+        .select_only()
+        .columns([domain::Column::Id, domain::Column::Name])
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
+/// What the shipped policies ask of these versions.
+pub async fn version_facts(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<Vec<VersionFacts>, StoreError> {
+    use version::Column as C;
+    let mut facts = Vec::with_capacity(ids.len());
+    for some in ids.chunks(IDS) {
+        let query = version::Entity::find()
+            .select_only()
+            .columns([C::Id, C::HasError, C::Signature, C::Standing])
+            .filter(C::Id.is_in(some.iter().copied()))
+            .into_model::<VersionFacts>();
+        facts.extend(query.all(on.connection()).await?);
+    }
+    Ok(facts)
+}
+
+/// The names of all entries.
+pub async fn entry_names(on: &impl Handle) -> Result<Vec<EntryName>, StoreError> {
+    use entry::Column as C;
+    Ok(entry::Entity::find()
+        .select_only()
+        .columns([C::Id, C::DomainId, C::Identifier, C::Denied])
+        .into_model::<EntryName>()
+        .all(on.connection())
+        .await?)
+}
+
+/// The number of open reviews of cards after `after`, by id.
+pub async fn count_open_admissions(
+    on: &impl Handle,
+    after: Option<Uuid>,
+) -> Result<u64, StoreError> {
+    use review::Column as C;
+    let mut query = review::Entity::find()
+        .filter(C::State.eq(ReviewState::Open.as_str()))
+        .filter(C::Kind.eq(ReviewKind::Admission.as_str()));
+    if let Some(after) = after {
+        query = query.filter(C::Id.gt(after));
+    }
+    Ok(query.count(on.connection()).await?)
+}
+
+impl Write {
+    /// Puts these agents on a hold, in few statements however many they are, and without events: whoever calls it makes sure
+    /// that the index and caches do not show them. An existing hold keeps its reason.
+    pub async fn agents_hold(
+        &self,
+        ids: &[Uuid],
+        hold: Hold,
+        actor: &str,
+        reason: &str,
+        since: i64,
+    ) -> Result<(), StoreError> {
+        use hold::Column as H;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.changed.everywhere();
+        for some in ids.chunks(IDS) {
+            let named = Query::select()
+                .column(agent::Column::Id)
+                .expr(Expr::val(hold.as_str()))
+                .expr(Expr::val(reason))
+                .expr(Expr::val(actor))
+                .expr(Expr::val(since))
+                .from(agent::Entity)
+                .and_where(agent::Column::Id.is_in(some.iter().copied()))
+                .take();
+            let conflict = OnConflict::columns([H::AgentId, H::Hold])
+                .do_nothing()
+                .to_owned();
+            let mut insert = Query::insert();
+            insert
+                .into_table(hold::Entity)
+                .columns([H::AgentId, H::Hold, H::Reason, H::Actor, H::Since])
+                .select_from(named)
+                .map_err(|error| StoreError::other(error.to_string()))?
+                .on_conflict(conflict);
+            self.connection().execute(&insert).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Changed admission rules: how long a start takes until it is ready, beside one with the same rules; how long everything takes
+//! to be decided and indexed then; and that nothing is found in between that the rules forbid.
+//!
+//! `BENCH_AGENTS` (100000) agents are generated and ingested first.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod generator;
+mod report;
+mod stock;
+
+use std::time::Instant;
+
+use a2a_registry_api::AgentList;
+use a2a_registry_domain::admission_rules::DomainPattern;
+use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::search::indexing::{index_anew, index_next};
+use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_server::search::search;
+use generator::Generator;
+use report::{figure, head, line, size};
+use stock::{SUFFIX, Stock};
+use tokio_util::sync::CancellationToken;
+
+/// A change of the rules.
+struct Change {
+    what: &'static str,
+    rules: fn(&mut Config),
+    /// Whether all agents are found when everything is decided, or none. Before, none is.
+    shows: bool,
+}
+
+const CHANGES: [Change; 4] = [
+    Change {
+        what: "--approve-all removed",
+        rules: |config| config.governance.approve_all = false,
+        shows: false,
+    },
+    Change {
+        what: "--approve-all added",
+        rules: |config| config.governance.approve_all = true,
+        shows: true,
+    },
+    Change {
+        what: "every domain denied",
+        rules: |config| {
+            config.governance.deny_domains = vec![DomainPattern(format!("*.{SUFFIX}:*"))];
+        },
+        shows: false,
+    },
+    Change {
+        what: "no domain denied",
+        rules: |config| config.governance.deny_domains.clear(),
+        shows: true,
+    },
+];
+
+/// The number of agents that anybody finds.
+async fn found(app: &Context) -> u64 {
+    let bytes = search(app, &Caller::default(), &SearchQuery::default()).await;
+    let list: AgentList = serde_json::from_slice(&bytes.unwrap()).unwrap();
+    list.total
+}
+
+/// Decides on everything, then applies it to the index; returns the seconds of both.
+async fn decided(app: &Context) -> (f64, f64) {
+    let began = Instant::now();
+    let end = decide_by_rules(app, &CancellationToken::new()).await;
+    assert_eq!(end.unwrap(), PassEnd::Decided);
+    let decided = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    while index_next(app).await.unwrap() {}
+    (decided, began.elapsed().as_secs_f64())
+}
+
+#[tokio::main]
+async fn main() {
+    let agents = size("BENCH_AGENTS", 100_000);
+    let generator = Generator::new(size("BENCH_SEED", 1) as u64);
+    let stock = Stock::new().await;
+    stock.add_sources(agents, 1, 80).await;
+    stock.fill(|index| generator.card(index)).await;
+    index_anew(&stock.app, || false).await.unwrap();
+    decided(&stock.app).await;
+    let all = found(&stock.app).await;
+    let (mut stock, same) = stock.restart().await;
+    decided(&stock.app).await;
+    let same = same.as_secs_f64() * 1e3;
+    head(
+        "start until it is ready; bare: with the same rules",
+        "ms, lower is better",
+    );
+    let mut decisions = Vec::new();
+    for change in &CHANGES {
+        let (next, ready) = stock.restart_with(change.rules).await;
+        stock = next;
+        assert_eq!(found(&stock.app).await, 0, "{}", change.what);
+        decisions.push((change.what, decided(&stock.app).await));
+        let shown = if change.shows { all } else { 0 };
+        assert_eq!(found(&stock.app).await, shown, "{}", change.what);
+        let ready = ready.as_secs_f64() * 1e3;
+        line(change.what, ready, same, ready / same, None);
+    }
+    println!("\nthen in the background, s");
+    for (what, (decided, indexed)) in decisions {
+        figure(&format!("{what}: decided"), format!("{decided:.1}"));
+        figure(&format!("{what}: indexed"), format!("{indexed:.1}"));
+    }
+    stock.close().await;
+}

@@ -1,0 +1,348 @@
+//! Changed admission rules: what they forbid is hidden before anything is decided by them, and the decisions survive kills,
+//! failures, other processes and further changes (docs/model.md#admission).
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::Act;
+use a2a_registry_domain::admission_rules::{DomainPattern, Rule};
+use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
+use a2a_registry_server::agents::acts::agent_suspend;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::config::Config;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::health::readiness::readiness;
+use a2a_registry_server::search::lookup;
+use a2a_registry_server::search::query::LookupQuery;
+use a2a_registry_store::decisions::decisions_on;
+use a2a_registry_store::entity::source;
+use a2a_registry_store::settings::setting_get;
+use serde_json::Value;
+use time::Duration;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::policies::put;
+use crate::support::both_databases;
+use crate::support::cards::small_card;
+use crate::support::database::Database;
+use crate::support::origin::{Origin, OriginReply};
+use crate::support::setup::Setup;
+use crate::support::shown::agent_show;
+use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::waiting::eventually;
+
+const DENIED: &str = "denied.agents-test.com";
+/// Agents of an interrupted pass: more than three transactions decide on.
+const MANY: usize = 160;
+
+fn patterns(text: &str) -> Vec<DomainPattern> {
+    vec![DomainPattern(text.into())]
+}
+
+fn approve_all(config: &mut Config) {
+    config.governance.approve_all = true;
+}
+
+/// What `/readyz` says about the rules.
+async fn progress(stage: &Stage) -> String {
+    let checks = readiness(&stage.app).await.checks;
+    let check = checks.into_iter().find(|check| check.name == "rules");
+    let check = check.unwrap();
+    assert!(check.ok);
+    check.detail
+}
+
+/// The decisions as they stand in the database.
+async fn kept(stage: &Stage) -> Value {
+    let kept = setting_get(&stage.store, "rules_pass").await.unwrap();
+    serde_json::from_str(&kept.unwrap()).unwrap()
+}
+
+/// Nobody but those who see everything sees this agent at any door, whether or not the index has applied events.
+async fn is_hidden(stage: &Stage, agent: Uuid, domain: &str) {
+    let anyone = Caller::default();
+    assert_eq!(stage.served(agent).await, None, "{domain}");
+    let shown = agent_show(&stage.app, &anyone, &agent.to_string()).await;
+    assert_eq!(shown.unwrap_err().kind, ErrorKind::NotFound, "{domain}");
+    assert!(!stage.found_by_anyone().await.contains(&agent), "{domain}");
+    let query = LookupQuery {
+        url: Some(format!("https://{domain}")),
+        ..LookupQuery::default()
+    };
+    let found = lookup(&stage.app, &anyone, &query).await;
+    assert_eq!(found.unwrap_err().kind, ErrorKind::NotFound, "{domain}");
+}
+
+both_databases!(
+    what_rules_forbid_is_hidden_before_anything_is_decided,
+    what_was_hidden_before_a_kill_is_hidden_by_the_next_start,
+    rules_that_are_taken_back_undecided_show_everything_again,
+    one_that_cannot_be_decided_stays_hidden_and_stops_no_other,
+    policies_about_allowed_domains_follow_the_rules,
+    an_interrupted_pass_goes_on_where_it_stopped
+);
+
+/// A process that begins to serve hides what its rules forbid, however often it is killed before it decides. What other rules
+/// are certain to approve stays served.
+async fn what_rules_forbid_is_hidden_before_anything_is_decided(url: &str) {
+    let stage = Stage::with(url, approve_all).await;
+    let flag = stage.publish("flag-test.com", &card("Flag", "Goes")).await;
+    let denied = stage.publish(DENIED, &card("Denied", "Goes")).await;
+    let text = card("Allowed", "Stays");
+    let allowed = stage.publish("allowed-test.com", &text).await;
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await.len(), 3);
+
+    let mut stage = stage
+        .restart_undecided(|config| {
+            config.governance.approve_all = false;
+            config.governance.deny_domains = patterns("*.agents-test.com");
+            config.governance.allow_domains = patterns("allowed-test.com");
+        })
+        .await;
+    for _ in 0..3 {
+        for (agent, domain) in [(flag.id, "flag-test.com"), (denied.id, DENIED)] {
+            assert_eq!(stage.holds(agent).await, ["rules_changed"]);
+            is_hidden(&stage, agent, domain).await;
+        }
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([allowed.id]));
+        assert_eq!(stage.served(allowed.id).await.as_ref(), Some(&text));
+        let progress = progress(&stage).await;
+        assert!(progress.contains("is hidden meanwhile"), "{progress}");
+        stage = stage.restart_undecided(|_| ()).await;
+    }
+
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(stage.holds(denied.id).await, ["denied"]);
+    assert!(stage.holds(flag.id).await.is_empty());
+    let row = stage.agent("flag-test.com").await;
+    assert_eq!(row.lifecycle, Lifecycle::Pending);
+    assert!(stage.open_review(flag.id).await.is_some());
+    let made = decisions_on(&stage.store, &[allowed.id]).await.unwrap();
+    assert_eq!(made.last().unwrap().rule, Rule::AllowDomains);
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([allowed.id]));
+    assert!(progress(&stage).await.contains("everything is decided"));
+    // The same rules leave nothing to decide at the next start.
+    let stage = stage.restart_undecided(|_| ()).await;
+    assert_eq!(stage.holds(denied.id).await, ["denied"]);
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(kept(&stage).await["decided"], 0);
+}
+
+/// A process that is killed has hidden agents in the database that its index still shows.
+async fn what_was_hidden_before_a_kill_is_hidden_by_the_next_start(url: &str) {
+    let stage = Stage::new(url).await;
+    let domain = "suspended-test.com";
+    let agent = stage
+        .publish_approved(domain, &card("Suspended", "Goes"))
+        .await;
+    stage.settle().await;
+    let act = Act {
+        reason: "a test".into(),
+        hold: None,
+    };
+    agent_suspend(&stage.app, &stage.admin, &agent.id.to_string(), &act)
+        .await
+        .unwrap();
+    let stage = stage.restart_undecided(|_| ()).await;
+    is_hidden(&stage, agent.id, domain).await;
+    stage.index_equals_database().await;
+}
+
+/// Whoever takes rules back before anything was decided by them has what was shown before.
+async fn rules_that_are_taken_back_undecided_show_everything_again(url: &str) {
+    let stage = Stage::new(url).await;
+    let text = card("Denied", "For a moment");
+    let agent = stage.publish_approved(DENIED, &text).await;
+    stage.settle().await;
+    let stage = stage
+        .restart_undecided(|config| config.governance.deny_domains = patterns(DENIED))
+        .await;
+    is_hidden(&stage, agent.id, DENIED).await;
+    let stage = stage
+        .restart_undecided(|config| config.governance.deny_domains.clear())
+        .await;
+    is_hidden(&stage, agent.id, DENIED).await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert!(stage.holds(agent.id).await.is_empty());
+    assert_eq!(stage.served(agent.id).await, Some(text));
+    stage.index_equals_database().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+}
+
+/// An agent whose rows cannot be written stays hidden; the others are decided, and it is when it can be.
+async fn one_that_cannot_be_decided_stays_hidden_and_stops_no_other(url: &str) {
+    let stage = Stage::with(url, approve_all).await;
+    let broken = stage.publish("broken-test.com", &card("One", "Goes")).await;
+    let other = stage.publish("other-test.com", &card("Two", "Goes")).await;
+    stage.settle().await;
+    let stage = stage
+        .restart_undecided(|config| config.governance.approve_all = false)
+        .await;
+    stage
+        .refuse_changes("agents", "domain", "broken-test.com")
+        .await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Failed);
+    assert!(progress(&stage).await.starts_with("1 could not be decided"));
+    assert_eq!(stage.holds(broken.id).await, ["rules_changed"]);
+    is_hidden(&stage, broken.id, "broken-test.com").await;
+    assert!(stage.holds(other.id).await.is_empty());
+    assert!(stage.open_review(other.id).await.is_some());
+
+    stage.allow_changes("agents").await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert!(stage.open_review(broken.id).await.is_some());
+    stage.index_equals_database().await;
+}
+
+/// A policy that asks whether a domain is allowed hides at once what is not allowed any more, and shows what is allowed now when
+/// it is decided.
+async fn policies_about_allowed_domains_follow_the_rules(url: &str) {
+    let before = |config: &mut Config| config.governance.allow_domains = patterns(DENIED);
+    let stage = Stage::with(url, before).await;
+    let leaves = stage.publish(DENIED, &card("Leaves", "Goes")).await;
+    let comes = card("Comes", "Stays");
+    let comes = stage.publish_approved("other-test.com", &comes).await;
+    let policy = "permit (principal, action, resource) when { resource.allow_listed };";
+    put(&stage, &[("allowed", policy)]).await;
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([leaves.id]));
+
+    let after = |config: &mut Config| config.governance.allow_domains = patterns("other-test.com");
+    let stage = stage.restart_undecided(after).await;
+    for (agent, domain) in [(leaves.id, DENIED), (comes.id, "other-test.com")] {
+        assert_eq!(stage.holds(agent).await, ["rules_changed"]);
+        is_hidden(&stage, agent, domain).await;
+    }
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    stage.settle().await;
+    assert_eq!(stage.found_by_anyone().await, BTreeSet::from([comes.id]));
+    for agent in [leaves.id, comes.id] {
+        assert!(stage.holds(agent).await.is_empty());
+    }
+}
+
+/// A pass that is cancelled has decided on some; the next process goes on with the others, and a change of the rules begins
+/// anew.
+async fn an_interrupted_pass_goes_on_where_it_stopped(url: &str) {
+    let stage = Stage::new(url).await;
+    for number in 0..MANY {
+        stage.register(&format!("d{number}.agents-test.com")).await;
+    }
+    let answer = |source: &source::Model| OriginAnswer::Card(card(&source.url, "Waits"));
+    assert_eq!(stage.visit(answer).await, MANY);
+    stage.settle().await;
+    let stage = stage.restart_undecided(approve_all).await;
+    let cancel = CancellationToken::new();
+    let mut events = stage.app.event_signal();
+    let first_decided = async {
+        events.changed().await.unwrap();
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(decide_by_rules(&stage.app, &cancel), first_decided);
+    assert_eq!(ended.unwrap(), PassEnd::Cancelled);
+    let approved = async |stage: &Stage| {
+        let all = stage.agents().await.into_iter();
+        all.filter(|row| row.lifecycle == Lifecycle::Approved)
+            .count()
+    };
+    let some = approved(&stage).await;
+    assert!((1..MANY).contains(&some), "{some}");
+    let stopped = kept(&stage).await;
+    assert_eq!(stopped["decided"], some);
+    assert_eq!(stopped["total"], MANY);
+    assert_eq!(stopped["holder"], Value::Null);
+
+    let stage = stage.restart_undecided(|_| ()).await;
+    assert_eq!(kept(&stage).await["after"], stopped["after"]);
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(approved(&stage).await, MANY);
+    let stage = stage
+        .restart_undecided(|config| config.governance.approve_all = false)
+        .await;
+    assert_eq!(kept(&stage).await["after"], Value::Null);
+    assert!(stage.found_by_anyone().await.is_empty());
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(approved(&stage).await, 0);
+    stage.settle().await;
+    assert!(stage.found_by_anyone().await.is_empty());
+}
+
+/// Of several processes that start with the same rules each one hides what these forbid, one decides, and another one takes
+/// over where that one is gone. A process with other rules that starts later ends the decisions by the earlier ones.
+#[tokio::test]
+async fn one_of_many_processes_decides_and_all_hide_what_is_forbidden() {
+    let database = Database::postgres().await;
+    let first = Stage::with(database.url(), approve_all).await;
+    let agent = first.publish("flag-test.com", &card("Flag", "Goes")).await;
+    first.settle().await;
+    let second = first.beside().await;
+    let without = |config: &mut Config| config.governance.approve_all = false;
+    let first = first.restart_undecided(without).await;
+    let second = second.restart_undecided(without).await;
+    for stage in [&first, &second] {
+        is_hidden(stage, agent.id, "flag-test.com").await;
+    }
+
+    // A process that has just begun to decide, and is gone.
+    let mut other = kept(&first).await;
+    other["holder"] = Uuid::from_u128(1).to_string().into();
+    let until = first.now() + Duration::seconds(50);
+    other["until"] = i64::try_from(until.unix_timestamp_nanos() / 1_000)
+        .unwrap()
+        .into();
+    let write = first.store.write().await.unwrap();
+    let text = other.to_string();
+    write.setting_put("rules_pass", &text).await.unwrap();
+    write.commit().await.unwrap();
+    for stage in [&first, &second] {
+        assert_eq!(stage.decide_by_rules().await, PassEnd::Elsewhere);
+        let progress = progress(stage).await;
+        assert!(progress.starts_with("another process"), "{progress}");
+        is_hidden(stage, agent.id, "flag-test.com").await;
+    }
+    first.advance(Duration::minutes(1));
+    for stage in [&second, &first] {
+        assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    }
+    assert!(first.open_review(agent.id).await.is_some());
+    for stage in [&first, &second] {
+        stage.index_equals_database().await;
+    }
+
+    let third = first.beside_with(approve_all).await;
+    assert_eq!(first.decide_by_rules().await, PassEnd::Superseded);
+    let progress = progress(&first).await;
+    assert!(progress.contains("other rules"), "{progress}");
+    assert_eq!(third.decide_by_rules().await, PassEnd::Decided);
+    for stage in [&first, &second, &third] {
+        stage.settle().await;
+        assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
+    }
+}
+
+/// The first answer of a process shows nothing that its rules forbid; it decides while it serves, and ends in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_hides_first_and_decides_while_it_serves() {
+    let origin = Origin::start();
+    origin.answer("/card.json", OriginReply::json(small_card("Echo")));
+    let setup = Setup::new();
+    let registry = setup.clone().approve_all().start().await;
+    registry.publish(&origin.url("/card.json")).await;
+    assert_eq!(registry.search("").await["total"], 1);
+    registry.stop().await;
+
+    let registry = setup.start().await;
+    assert_eq!(registry.search("").await["total"], 0);
+    let mut feed = registry.api.events(0).await;
+    feed.until("agent.returned").await;
+    eventually("readiness says that everything is decided", async || {
+        let ready = registry.admin("/readyz").await.text();
+        ready.contains("everything is decided").then_some(())
+    })
+    .await;
+    assert_eq!(registry.search("").await["total"], 0);
+    registry.stop().await;
+}
