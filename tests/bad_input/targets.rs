@@ -18,12 +18,12 @@ async fn fetched_domain(api: &Api, domain: &str) -> Value {
     .await
 }
 
-/// The attempt at the first well-known path in the last visit, which fetches the second one afterwards.
-fn at_first_path(domain: &Value) -> &Value {
+/// The last attempt: of the two at the well-known paths, the one at the first, which says why there is no card.
+fn attempt_that_tells_why(domain: &Value) -> &Value {
     let source = &domain["sources"][0];
-    assert_eq!(source["last_attempt"]["outcome"], "not_found", "{source}");
-    let attempt = &source["attempts"][0];
+    let attempt = &source["last_attempt"];
     assert!(attempt["url"].as_str().unwrap().ends_with(CARD), "{source}");
+    assert_eq!(source["attempts"][0]["outcome"], "not_found", "{source}");
     attempt
 }
 
@@ -121,7 +121,7 @@ async fn a_page_instead_of_a_card_is_reported() {
     other.answer(CARD, OriginReply::html(page));
     let domain = fixture.api().register(&other.url(CARD)).await.domain;
     let view = fetched_domain(fixture.api(), &domain).await;
-    let attempt = at_first_path(&view);
+    let attempt = attempt_that_tells_why(&view);
     assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     assert!(attempt["detail"].as_str().unwrap().len() > 10, "{attempt}");
     assert_eq!(view["agents"], json!([]));
@@ -135,7 +135,7 @@ async fn a_page_instead_of_a_card_is_reported() {
     ] {
         fixture.origin.answer(CARD, reply);
         let view = fixture.api().recrawl(&fixture.domain).await;
-        let attempt = at_first_path(&view);
+        let attempt = attempt_that_tells_why(&view);
         assert_eq!(attempt["outcome"], "not_a_card", "{attempt}");
     }
     let agent = format!("/v1/agents/{}", fixture.agent);
