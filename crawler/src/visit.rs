@@ -80,6 +80,19 @@ pub enum Slot {
     },
 }
 
+impl Slot {
+    /// The URL, or the origin, on the host of the visit.
+    pub const fn url(&self) -> &Url {
+        match self {
+            Self::WellKnown { origin } => origin,
+            Self::Url { url }
+            | Self::Registered { url, .. }
+            | Self::Catalog { url, .. }
+            | Self::Inline { url, .. } => url,
+        }
+    }
+}
+
 /// Validators of a representation, for conditional requests (RFC 9110 section 13).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {

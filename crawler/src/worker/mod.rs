@@ -184,8 +184,11 @@ async fn make_visit(
     }
 }
 
-/// Fetches a visit's sources one after another.
+/// Fetches a visit's sources one after another, on connections that close with the visit.
 async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
+    let first = visit.sources.first();
+    let own = first.map(|task| fetcher.for_visit(task.slot.url()));
+    let fetcher = own.as_ref().unwrap_or(fetcher);
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::worker::{WorkerConfig, run};
 use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
 use async_trait::async_trait;
@@ -11,7 +12,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{ScriptedReply, Server, fetcher};
+use crate::support::{
+    ScriptedReply, Server, config as fetcher_config, fetcher, fetcher_with, resolver,
+};
 
 /// Waits for an event; if it never comes the test fails instead of hanging.
 async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(&T) -> bool) -> T {
@@ -194,11 +197,20 @@ struct RunningWorker {
 }
 
 fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> RunningWorker {
+    start_with(fetcher(), frontier, sink, config)
+}
+
+fn start_with(
+    fetcher: Fetcher,
+    frontier: Queue,
+    sink: Store,
+    config: WorkerConfig,
+) -> RunningWorker {
     let (frontier, sink, cancel) = (Arc::new(frontier), Arc::new(sink), CancellationToken::new());
     let task = tokio::spawn(run(
         frontier.clone(),
         sink.clone(),
-        Arc::new(fetcher()),
+        Arc::new(fetcher),
         config,
         cancel.clone(),
     ));
@@ -259,6 +271,26 @@ async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
         running.stop().await;
         assert_eq!(*requests.lock().unwrap(), asked, "{status} {headers}");
     }
+}
+
+/// Idle connections to many hosts would use up the file descriptors of the process.
+#[tokio::test]
+async fn the_connections_of_a_visit_close_with_it() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let limits = FetchLimits {
+        idle_timeout: Duration::from_secs(24 * 3600),
+        ..FetchLimits::default()
+    };
+    let running = start_with(
+        fetcher_with(fetcher_config(limits), resolver()),
+        Queue::new(visits(&server, 30)),
+        Store::new(|_| false),
+        config(),
+    );
+    running.sink.kept(30).await;
+    let closed = server.connections_are(|now| now.open == 0).await;
+    assert_eq!(closed.accepted, 30);
+    running.stop().await;
 }
 
 /// An outcome waits for others in progress, up to the size of a group.
