@@ -371,6 +371,10 @@ pub trait Frontier: Send + Sync {
 
     /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
     async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
+
+    /// Learns that visits could not be made because this process has no file descriptors left, an outage of its own. They
+    /// are given back.
+    fn out_of_descriptors(&self);
 }
 
 /// The destination of outcomes.

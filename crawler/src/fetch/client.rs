@@ -180,7 +180,7 @@ async fn checked(
     for address in &addresses {
         guard.check_address(*address)?;
         // Services behind this machine's own public address would treat us as a neighbour.
-        if !guard.is_opened(*address) && own::is_own(*address) {
+        if !guard.is_opened(*address) && own::is_own(*address)? {
             return Err(GuardRefusal::OwnAddress { address: *address }.into());
         }
     }

@@ -4,16 +4,18 @@
 //! would use up the file descriptors of the process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use url::{Origin, Url};
 
-use super::Fetcher;
+use super::{FetchError, Fetcher};
 
 /// The client for the host of a visit.
 #[derive(Debug)]
 pub(super) struct VisitClient {
     host: Origin,
     client: reqwest::Client,
+    ran_out: AtomicBool,
 }
 
 impl Fetcher {
@@ -35,11 +37,27 @@ impl Fetcher {
             visit: Some(VisitClient {
                 host: url.origin(),
                 client,
+                ran_out: AtomicBool::new(false),
             }),
             resolver: Arc::clone(&self.resolver),
             clock: Arc::clone(&self.clock),
             key_hosts: Arc::clone(&self.key_hosts),
         }
+    }
+
+    /// Whether any request of this visit could not be made for want of a file descriptor. Then the visit says nothing about
+    /// its host.
+    pub fn ran_out_of_descriptors(&self) -> bool {
+        let visit = self.visit.as_ref();
+        visit.is_some_and(|visit| visit.ran_out.load(Ordering::Relaxed))
+    }
+
+    /// Remembers a failure of our own for the visit that it belongs to.
+    pub(super) fn note_failure(&self, error: FetchError) -> FetchError {
+        if let Some(visit) = self.visit.as_ref().filter(|_| error.is_ours) {
+            visit.ran_out.store(true, Ordering::Relaxed);
+        }
+        error
     }
 
     /// The client for requests to the host of `url`.

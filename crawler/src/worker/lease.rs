@@ -38,6 +38,8 @@ pub(super) struct Leases {
     config: WorkerConfig,
     state: LeaseState,
     failures: u32,
+    /// Nothing is requested before this time.
+    not_before: Option<Instant>,
 }
 
 impl Leases {
@@ -47,12 +49,26 @@ impl Leases {
             config,
             state: LeaseState::Ready,
             failures: 0,
+            not_before: None,
         }
+    }
+
+    /// Requests nothing for a while: visits cannot be made now. A request that is under way is not affected.
+    pub(super) fn pause(&mut self) {
+        self.not_before = Some(Instant::now() + self.config.max_backoff);
     }
 
     /// Sets how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
         if room == 0 || !matches!(self.state, LeaseState::Ready) {
+            return;
+        }
+        if let Some(until) = self
+            .not_before
+            .take()
+            .filter(|until| *until > Instant::now())
+        {
+            self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep_until(until)));
             return;
         }
         let frontier = Arc::clone(&self.frontier);

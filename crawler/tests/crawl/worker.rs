@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use a2a_crawler::dns::{DnsError, StaticResolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::worker::{WorkerConfig, run};
 use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
@@ -12,8 +13,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::keys::card;
 use crate::support::{
-    ScriptedReply, Server, config as fetcher_config, fetcher, fetcher_with, resolver,
+    HOST, OPEN, ScriptedReply, Server, config as fetcher_config, fetcher, fetcher_with, resolver,
 };
 
 /// Waits for an event; if it never comes the test fails instead of hanging.
@@ -32,6 +34,8 @@ struct Queue {
     returned: watch::Sender<Vec<i64>>,
     /// The pause of the last returned visits.
     pause: Mutex<Duration>,
+    /// Number of reports that there are no file descriptors left.
+    shortages: Mutex<usize>,
     leases: watch::Sender<usize>,
     waking: Waking,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
@@ -52,6 +56,7 @@ impl Queue {
             stubborn: Mutex::new(0),
             returned: watch::Sender::new(Vec::new()),
             pause: Mutex::new(Duration::MAX),
+            shortages: Mutex::new(0),
             leases: watch::Sender::new(0),
             waking: Waking::Never,
             gate: None,
@@ -102,6 +107,10 @@ impl Frontier for Queue {
         self.returned
             .send_modify(|keys| keys.extend(visits.iter().map(|visit| visit.domain_key)));
         Ok(())
+    }
+
+    fn out_of_descriptors(&self) {
+        *self.shortages.lock().unwrap() += 1;
     }
 }
 
@@ -290,6 +299,67 @@ async fn the_connections_of_a_visit_close_with_it() {
     running.sink.kept(30).await;
     let closed = server.connections_are(|now| now.open == 0).await;
     assert_eq!(closed.accepted, 30);
+    running.stop().await;
+}
+
+/// A visit for which this process has no file descriptor says nothing about its host, so nothing of it is stored: not even
+/// its card, where only the request for a key set failed. Others are made afterwards.
+#[tokio::test]
+async fn a_visit_without_descriptors_is_given_back_and_not_delivered() {
+    const KEYS: &str = "keys.example.com";
+    let server = Server::start(|request| match request.path.as_str() {
+        "/1" => ScriptedReply::json(card(&[format!("http://{KEYS}/keys.json")])),
+        _ => ScriptedReply::new(404, "", ""),
+    })
+    .await;
+    let ran_out = || Err(DnsError::OutOfDescriptors);
+    for (failing, answers) in [
+        (HOST, vec![ran_out(), Ok(vec![OPEN.into()])]),
+        (KEYS, vec![ran_out()]),
+    ] {
+        let resolver = StaticResolver::new();
+        resolver.set(HOST, [OPEN.into()]);
+        resolver.script(failing, answers);
+        let mut visits = visits(&server, 3);
+        visits[0].dns_proved = true;
+        let running = start_with(
+            fetcher_with(fetcher_config(FetchLimits::default()), Arc::new(resolver)),
+            Queue::new(visits),
+            Store::new(|_| false),
+            WorkerConfig {
+                concurrency: 1,
+                ..config()
+            },
+        );
+        assert_eq!(running.frontier.returned(1).await, [1], "{failing}");
+        let rest = *running.frontier.pause.lock().unwrap();
+        assert_eq!(rest, WorkerConfig::default().refused_pause);
+        assert_eq!(sorted(&running.sink.kept(2).await), [2, 3]);
+        assert_eq!(*running.frontier.shortages.lock().unwrap(), 1);
+        running.stop().await;
+    }
+}
+
+/// Otherwise every due visit would be leased and returned as fast as the database allows.
+#[tokio::test(start_paused = true)]
+async fn without_descriptors_visits_are_begun_seldom() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let resolver = StaticResolver::new();
+    resolver.script(HOST, vec![Err(DnsError::OutOfDescriptors)]);
+    let config = WorkerConfig::default();
+    let running = start_with(
+        fetcher_with(fetcher_config(FetchLimits::default()), Arc::new(resolver)),
+        Queue::new(visits(&server, 10_000)),
+        Store::new(|_| false),
+        config,
+    );
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let begun = running.frontier.returned.borrow().len();
+    // A batch every ten seconds, and one that was requested just before a pause began.
+    assert!(
+        (60..=2 * 61).contains(&(begun / config.concurrency)),
+        "{begun}"
+    );
     running.stop().await;
 }
 
