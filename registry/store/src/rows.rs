@@ -9,7 +9,7 @@ use super::{Handle, StoreError, Write};
 pub(super) const MAX_VALUES: usize = 30_000;
 /// The most rows of one statement. Statements of a few sizes are prepared once and reused, which saves more time than
 /// fewer, larger statements would.
-const MAX_ROWS: usize = 64;
+pub(super) const MAX_ROWS: usize = 64;
 
 /// The most keys that are padded: beyond, a statement takes longer to run than to prepare.
 const MAX_PADDED: usize = 4_096;
