@@ -24,6 +24,8 @@ use lease::{Leases, Woken};
 pub struct WorkerConfig {
     /// Most concurrent visits: 64.
     pub concurrency: usize,
+    /// How long room for a few visits waits for more after a lease that was met in full: 10 ms.
+    pub lease_wait: Duration,
     /// Most outcomes in a group: 200.
     pub group_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
@@ -45,6 +47,7 @@ impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
             concurrency: 64,
+            lease_wait: Duration::from_millis(10),
             group_size: 200,
             group_wait: Duration::from_millis(20),
             delivery_attempts: 3,

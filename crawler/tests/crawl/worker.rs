@@ -1,10 +1,12 @@
 //! The worker with a real fetcher, a scripted frontier and a scripted sink.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use a2a_crawler::dns::{DnsError, StaticResolver};
+use a2a_crawler::dns::{DnsError, Resolver, StaticResolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::worker::{WorkerConfig, run};
 use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
@@ -38,6 +40,8 @@ struct Queue {
     shortages: Mutex<usize>,
     leases: watch::Sender<usize>,
     waking: Waking,
+    /// How long a lease takes.
+    latency: Duration,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
@@ -59,6 +63,7 @@ impl Queue {
             shortages: Mutex::new(0),
             leases: watch::Sender::new(0),
             waking: Waking::Never,
+            latency: Duration::ZERO,
             gate: None,
         }
     }
@@ -77,6 +82,9 @@ impl Frontier for Queue {
         self.leases.send_modify(|count| *count += 1);
         if let Some(gate) = &self.gate {
             gate.notified().await;
+        }
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
         }
         {
             let mut failing = self.failing.lock().unwrap();
@@ -505,6 +513,40 @@ async fn leases_in_ten_minutes(frontier: Queue) -> usize {
     let leases = *running.frontier.leases.borrow();
     running.stop().await;
     leases
+}
+
+/// A name that does not exist, which takes a while, and not always as long.
+#[derive(Debug, Default)]
+struct UnevenResolver(AtomicU64);
+
+#[async_trait]
+impl Resolver for UnevenResolver {
+    async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(20 + number * 37 % 64)).await;
+        Err(DnsError::NoSuchHost)
+    }
+}
+
+/// A lease is a transaction: one for each visit that ends would cost more than a visit of a domain with one card.
+#[tokio::test(start_paused = true)]
+async fn a_busy_worker_leases_many_visits_at_a_time() {
+    const VISITS: i64 = 2_000;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let resolver = Arc::new(UnevenResolver::default());
+    let mut frontier = Queue::new(visits(&server, VISITS));
+    frontier.latency = Duration::from_millis(1);
+    let running = start_with(
+        fetcher_with(fetcher_config(FetchLimits::default()), resolver),
+        frontier,
+        Store::new(|_| false),
+        WorkerConfig::default(),
+    );
+    let kept = running.sink.kept(VISITS as usize).await;
+    assert_eq!(sorted(&kept), (1..=VISITS).collect::<Vec<_>>());
+    let leases = *running.frontier.leases.borrow();
+    assert!(leases < VISITS as usize / 8, "{leases}");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
