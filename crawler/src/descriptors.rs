@@ -1,7 +1,6 @@
 //! File descriptors: how many a visit uses, and how to tell that there are none left.
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
 
 /// Most file descriptors that a visit uses at a time, with an ordinary name server: the connection to its host, and
 /// either one to another host, which may be attempted at two of its addresses, or the look-ups before it.
@@ -13,11 +12,6 @@ pub(crate) fn are_used_up(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
-}
-
-/// Whether a socket cannot be opened now for that reason.
-pub(crate) fn none_is_left() -> bool {
-    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).is_err_and(|error| are_used_up(&error))
 }
 
 #[cfg(test)]

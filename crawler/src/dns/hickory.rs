@@ -1,6 +1,6 @@
 //! Resolver that queries the system's name servers, through hickory.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -153,11 +153,17 @@ impl Resolver for HickoryResolver {
 /// The failure of a look-up that has no definite answer. Of a query that could not be sent the library does not say why.
 fn failure(error: &NetError) -> DnsError {
     match error {
-        NetError::Io(_) | NetError::NoConnections if descriptors::none_is_left() => {
+        NetError::Io(_) | NetError::NoConnections if no_socket_is_left() => {
             DnsError::OutOfDescriptors
         }
         error => DnsError::Failure(error.to_string()),
     }
+}
+
+/// Whether no socket can be opened now, for want of a file descriptor.
+fn no_socket_is_left() -> bool {
+    let opened = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+    opened.is_err_and(|error| descriptors::are_used_up(&error))
 }
 
 /// Reads the name servers from an answer. Those behind an alias belong to another zone but count as well: they show
