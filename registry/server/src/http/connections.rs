@@ -62,6 +62,11 @@ impl Connections {
         }
     }
 
+    /// The most connections that are open at once.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
     /// A slot for one more connection from that address; `None` if a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let peer = peer.to_canonical();
