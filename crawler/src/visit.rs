@@ -374,7 +374,7 @@ pub trait Frontier: Send + Sync {
 
     /// Learns that visits could not be made because this process has no file descriptors left, an outage of its own. They
     /// are given back.
-    fn out_of_descriptors(&self);
+    fn note_descriptor_shortage(&self);
 }
 
 /// The destination of outcomes.

@@ -335,11 +335,11 @@ async fn a_shortage_of_descriptors_is_our_own_outage(url: &str) {
     stage.advance(Duration::days(2));
     stage.visit(|_| OriginAnswer::NotModified).await;
     let crawler = frontier(&stage.app, std::time::Duration::from_secs(60));
-    crawler.out_of_descriptors();
+    crawler.note_descriptor_shortage();
     let since = breaker_open_since(&stage.app);
     assert!(since.is_some());
     stage.advance(Duration::days(2));
-    crawler.out_of_descriptors();
+    crawler.note_descriptor_shortage();
     assert_eq!(breaker_open_since(&stage.app), since, "it is the same one");
 
     stage.crawl(&name(0), OriginAnswer::Fails(NotFound)).await;

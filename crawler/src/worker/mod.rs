@@ -149,7 +149,7 @@ async fn lease_and_visit(
                 Ended::Aborted(visit) => unmade.push(visit),
                 Ended::OutOfDescriptors(visit) => {
                     leases.pause();
-                    frontier.out_of_descriptors();
+                    frontier.note_descriptor_shortage();
                     lease::give_back(frontier.as_ref(), vec![visit], config.refused_pause).await;
                 }
             },

@@ -117,7 +117,7 @@ impl Frontier for Queue {
         Ok(())
     }
 
-    fn out_of_descriptors(&self) {
+    fn note_descriptor_shortage(&self) {
         *self.shortages.lock().unwrap() += 1;
     }
 }

@@ -25,7 +25,7 @@ use crate::ownership::first_check::visits_permitted;
 use crate::sources::card_url;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
-use crate::visits::outage::open_for_shortage;
+use crate::visits::outage::open_breaker_for_shortage;
 
 /// How often to poll for due visits without a wake-up: other processes may have registered something.
 const POLL: Duration = Duration::from_secs(1);
@@ -129,8 +129,8 @@ impl Frontier for DatabaseFrontier {
             .map_err(|error| OwnerError(error.to_string()))
     }
 
-    fn out_of_descriptors(&self) {
-        open_for_shortage(&self.context);
+    fn note_descriptor_shortage(&self) {
+        open_breaker_for_shortage(&self.context);
     }
 }
 

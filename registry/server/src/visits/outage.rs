@@ -17,7 +17,7 @@ pub fn resume_outage(context: &Context) {
 
 /// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
 /// failure is held against an agent: a process in that state fails in other ways too.
-pub(crate) fn open_for_shortage(context: &Context) {
+pub(crate) fn open_breaker_for_shortage(context: &Context) {
     let known = context.stream.breaker_open_since();
     if known.is_none() {
         tracing::error!(
