@@ -6,6 +6,7 @@ use std::sync::Arc;
 use a2a_crawler::pace::Pace;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
+use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{domain, source as source_entity};
 use a2a_registry_store::visit_leases::LeaseRequest;
 use a2a_registry_store::{Handle as _, Store, planned};
@@ -132,9 +133,34 @@ both_databases!(
     a_returned_visit_may_pause,
     ended_visits_are_not_leased,
     an_address_block_has_at_most_two_visits,
+    each_domain_gets_its_own_address_block,
     a_backlog_is_made_at_twice_the_steady_rate,
     an_aborted_visit_waits_for_its_hosts_pause
 );
+
+/// Blocks are stored for many domains at once, each its own; those of others stay as they are.
+async fn each_domain_gets_its_own_address_block(url: &str) {
+    const DOMAINS: usize = 150;
+    let store = Store::open(&options(url)).await.unwrap();
+    let write = store.write().await.unwrap();
+    let mut ids = Vec::new();
+    for number in 0..DOMAINS {
+        let row = write.domain_insert(domain(number, NOW)).await.unwrap();
+        ids.push(row.id);
+    }
+    write.commit().await.unwrap();
+    let block = |number: usize| format!("10.0.{}.0/24", number / 2);
+    let known: Vec<(i64, String)> = (0..DOMAINS - 1)
+        .map(|number| (ids[number], block(number)))
+        .collect();
+    let too_many = store.networks_record(&known, NOW).await.unwrap();
+    assert!(too_many.is_empty(), "{too_many:?}");
+    for (number, id) in ids.iter().enumerate() {
+        let row = domains_by_ids(&store, &[*id]).await.unwrap().remove(0);
+        let expected = (number < DOMAINS - 1).then(|| block(number));
+        assert_eq!(row.network, expected, "{number}");
+    }
+}
 
 /// Several crawlers that lease at once, on PostgreSQL through separate pools like separate processes, get every visit
 /// between them and none twice.

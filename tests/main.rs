@@ -30,6 +30,7 @@ mod damaged_cards;
 mod data_folder;
 mod demo;
 mod deprecation;
+mod descriptors;
 mod duplicates;
 mod events;
 mod fixtures;

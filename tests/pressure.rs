@@ -95,7 +95,7 @@ async fn a_slow_body_is_cut_off() {
 /// limit of open files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_slow_connections_do_not_block_other_clients() {
-    let registry = Setup::new().start_after("ulimit -n 512").await;
+    let registry = Setup::new().start_after("ulimit -n 600").await;
     let mut slow = Vec::new();
     for number in 0..600 {
         let mut stream = connect_from("127.0.0.2", &registry.api).await;

@@ -1,5 +1,6 @@
 //! Tests of the store by itself: concurrent writes, tokens, bytes, a read-only database.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
@@ -20,8 +21,10 @@ use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::network::Network;
 use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
+use a2a_registry_store::statements::statements_of;
 use a2a_registry_store::versions::{VERSIONS_PER_AGENT, body_digests_after};
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -122,11 +125,35 @@ fn bytes(digest: &str) -> body::Model {
 
 both_databases!(
     writers_queue_instead_of_failing,
+    reads_by_any_number_of_keys_are_a_few_statements,
     a_rolled_back_write_leaves_nothing,
     shared_bytes_outlive_one_version,
     a_read_only_database_is_reported,
     tokens_end_when_revoked_or_expired
 );
+
+/// Otherwise every group of visits would have its reads prepared anew, and displace prepared statements of others.
+async fn reads_by_any_number_of_keys_are_a_few_statements(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let write = store.write().await.unwrap();
+    let mut ids = Vec::new();
+    for number in 0..128 {
+        let row = crate::leases::domain(number, 0);
+        ids.push(write.domain_insert(row).await.unwrap().id);
+    }
+    write.commit().await.unwrap();
+    let mut sent = BTreeSet::new();
+    for count in 1..=ids.len() {
+        let wanted = &ids[..count];
+        let (rows, statements) = statements_of(domains_by_ids(&store, wanted)).await;
+        let mut found: Vec<i64> = rows.unwrap().iter().map(|row| row.id).collect();
+        found.sort_unstable();
+        assert_eq!(found, wanted, "each once");
+        sent.extend(statements);
+    }
+    // One for each power of two up to 128.
+    assert_eq!(sent.len(), 8, "{sent:?}");
+}
 
 /// Many concurrent transactions that read before they write: all of them succeed, and on SQLite, which runs them one at
 /// a time, none is lost.

@@ -80,6 +80,19 @@ pub enum Slot {
     },
 }
 
+impl Slot {
+    /// The URL, or the origin, on the host of the visit.
+    pub const fn url(&self) -> &Url {
+        match self {
+            Self::WellKnown { origin } => origin,
+            Self::Url { url }
+            | Self::Registered { url, .. }
+            | Self::Catalog { url, .. }
+            | Self::Inline { url, .. } => url,
+        }
+    }
+}
+
 /// Validators of a representation, for conditional requests (RFC 9110 section 13).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {
@@ -358,6 +371,10 @@ pub trait Frontier: Send + Sync {
 
     /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
     async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
+
+    /// Learns that visits could not be made because this process has no file descriptors left, an outage of its own. They
+    /// are given back.
+    fn note_descriptor_shortage(&self);
 }
 
 /// The destination of outcomes.

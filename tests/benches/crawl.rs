@@ -2,9 +2,9 @@
 //! fetches and parses.
 //!
 //! One origin on one thread serves all cards on one port. Bare client and fetch layer use one host name and persistent
-//! connections. The whole way has one domain per eight cards, the number that one visit fetches, and so makes a new
-//! connection for every domain, as a real crawl does; the bare client with the same names is printed beside it. Names
-//! resolve to this machine, inside this process.
+//! connections. The whole way has one domain per eight cards, the number that one visit fetches, and then one domain per card,
+//! and so makes a new connection for every domain, as a real crawl does; the bare client with the same names is printed beside
+//! it. Names resolve to this machine, inside this process.
 //!
 //! `BENCH_CARDS` (10000) is the number of cards, `BENCH_PAIRS` (3) the number of runs of each side, taken in turns, and
 //! `BENCH_CONNECTIONS` (64) the number of concurrent requests.
@@ -84,6 +84,7 @@ struct Round {
     fetch_unchanged: f64,
     new: f64,
     unchanged: f64,
+    new_alone: f64,
 }
 
 #[tokio::main]
@@ -109,7 +110,8 @@ async fn main() {
         let bare_unchanged = bare(&one, true).await;
         let fetch_unchanged = fetch(&one, true).await;
         let bare_by_domain = bare(&domains, false).await;
-        let (new, unchanged) = whole_way(cards, port).await;
+        let (new, unchanged) = whole_way(cards, CARDS_OF_DOMAIN, port).await;
+        let (new_alone, _) = whole_way(cards, 1, port).await;
         rounds.push(Round {
             bare: bare_new,
             bare_by_domain,
@@ -118,6 +120,7 @@ async fn main() {
             fetch_unchanged,
             new,
             unchanged,
+            new_alone,
         });
     }
     origin.stop().await;
@@ -133,7 +136,7 @@ type Figure = fn(&Round) -> f64;
 fn print(cards: usize, rounds: &[Round]) {
     let of = |figure: Figure| median(rounds.iter().map(figure).collect());
     head(&format!("crawl of {cards} cards"), "cards/s");
-    let rows: [Row; 6] = [
+    let rows: [Row; 8] = [
         (
             "fetch layer, 200",
             |one| one.fetch,
@@ -151,6 +154,18 @@ fn print(cards: usize, rounds: &[Round]) {
             |one| one.new,
             |one| one.bare,
             Some(0.08),
+        ),
+        (
+            "whole way, new cards, one a domain",
+            |one| one.new_alone,
+            |one| one.bare,
+            None,
+        ),
+        (
+            "whole way, new cards, one a domain; against eight",
+            |one| one.new_alone,
+            |one| one.new,
+            None,
         ),
         (
             "whole way, unchanged cards (304)",
@@ -270,12 +285,10 @@ async fn fetch(urls: &[Url], unchanged: bool) -> f64 {
 }
 
 /// Measures a crawl from the frontier into store and index, twice: every card new, then none changed.
-async fn whole_way(cards: usize, port: u16) -> (f64, f64) {
+async fn whole_way(cards: usize, of_domain: usize, port: u16) -> (f64, f64) {
     let stock = Stock::resolving(Arc::new(Here)).await;
     let app = &stock.app;
-    stock
-        .add_sources(cards / CARDS_OF_DOMAIN, CARDS_OF_DOMAIN, port)
-        .await;
+    stock.add_sources(cards / of_domain, of_domain, port).await;
     let fetched = Arc::new(Counter::default());
     let unchanged = Arc::new(Counter::default());
     let (on_card, on_unchanged) = (Arc::clone(&fetched), Arc::clone(&unchanged));

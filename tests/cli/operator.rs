@@ -157,6 +157,7 @@ async fn the_doctor_checks_everything() {
     assert_ended(&well, 0, "");
     for check in [
         "ok   configuration: ",
+        " file descriptors: ",
         "ok   data folder: ",
         "ok   database: ",
         " name resolution: ",

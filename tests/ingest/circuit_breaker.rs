@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
+use a2a_crawler::Frontier as _;
 use a2a_registry_api::{NewToken, Registration as NewRegistration};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
@@ -13,6 +14,7 @@ use a2a_registry_server::config::Registration;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::health::readiness::readiness;
+use a2a_registry_server::jobs::frontier;
 use a2a_registry_server::visits::outage::{breaker_open_since, resume_outage};
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
@@ -174,6 +176,7 @@ both_databases!(
     sources_registered_from_one_network_do_not_open_the_breaker,
     sources_registered_by_one_account_do_not_open_the_breaker,
     our_own_outage_changes_no_state,
+    a_shortage_of_descriptors_is_our_own_outage,
     an_outage_outlives_a_restart,
     failures_of_a_few_origins_count
 );
@@ -323,6 +326,31 @@ async fn our_own_outage_changes_no_state(url: &str) {
         name(0)
     );
     stage.index_equals_database().await;
+}
+
+/// A process without file descriptors has an outage of its own, however well the fetches before have gone: it lasts until
+/// enough fetches have succeeded since.
+async fn a_shortage_of_descriptors_is_our_own_outage(url: &str) {
+    let stage = crowd(url).await;
+    stage.advance(Duration::days(2));
+    stage.visit(|_| OriginAnswer::NotModified).await;
+    let crawler = frontier(&stage.app, std::time::Duration::from_secs(60));
+    crawler.note_descriptor_shortage();
+    let since = breaker_open_since(&stage.app);
+    assert!(since.is_some());
+    stage.advance(Duration::days(2));
+    crawler.note_descriptor_shortage();
+    assert_eq!(breaker_open_since(&stage.app), since, "it is the same one");
+
+    stage.crawl(&name(0), OriginAnswer::Fails(NotFound)).await;
+    assert_eq!(states(&stage).await, only("fresh"));
+    assert_eq!(breaker_open_since(&stage.app), since);
+    stage.advance(Duration::days(2));
+    stage.visit(|_| OriginAnswer::NotModified).await;
+    assert_eq!(breaker_open_since(&stage.app), None);
+    stage.advance(Duration::days(2));
+    stage.crawl(&name(0), OriginAnswer::Fails(NotFound)).await;
+    assert_eq!(stage.agent(&name(0)).await.liveness, LivenessState::Stale);
 }
 
 /// A process that starts during an outage knows of it, and one that starts later knows that it is over.

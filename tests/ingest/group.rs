@@ -1,9 +1,10 @@
 //! Groups of outcomes: written completely or not at all, once, and at their limits.
 
-use a2a_crawler::MAX_SOURCES_PER_VISIT;
+use a2a_crawler::{AttemptOutcome, MAX_SOURCES_PER_VISIT};
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
+use a2a_registry_store::entity::source;
 use a2a_registry_store::{domains, events};
 use time::Duration;
 
@@ -24,6 +25,7 @@ both_databases!(
     an_outcome_without_its_lease_is_dropped,
     a_group_delivered_twice_is_written_once,
     a_group_that_fails_leaves_nothing,
+    a_group_stores_what_its_visits_store_one_by_one,
     the_largest_group_is_written,
     stored_attempts_are_limited
 );
@@ -110,6 +112,69 @@ async fn a_group_that_fails_leaves_nothing(url: &str) {
             .unwrap();
     }
     assert_eq!(stage.agents().await.len(), 3);
+    stage.index_equals_database().await;
+}
+
+/// The number of a domain in the test below, by a URL of it.
+fn number_of(url: &str) -> usize {
+    let host = url.trim_start_matches("https://");
+    let digits = host.chars().skip_while(|c| !c.is_ascii_digit());
+    let digits: String = digits.take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// What the visits of a group do to one domain does not depend on the others in the group.
+async fn a_group_stores_what_its_visits_store_one_by_one(url: &str) {
+    const DOMAINS: usize = 12;
+    let stage = Stage::with(url, |config| config.governance.approve_all = true).await;
+    for number in 0..DOMAINS {
+        for side in ["group", "alone"] {
+            stage
+                .register(&format!("{side}{number}.agents-test.com"))
+                .await;
+        }
+    }
+    for round in 0..4 {
+        let answer = |source: &source::Model| {
+            let number = number_of(&source.url);
+            match (number + round) % 4 {
+                0 => OriginAnswer::Card(card(&format!("Agent {number}"), "The first text")),
+                1 => OriginAnswer::Card(card(&format!("Agent {number}"), "Another text")),
+                2 => OriginAnswer::Fails(AttemptOutcome::Gone),
+                _ => OriginAnswer::Fails(AttemptOutcome::TlsInvalid),
+            }
+        };
+        let outcomes = stage.outcomes(answer).await;
+        let (group, alone): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .partition(|outcome| outcome.sources[0].attempts[0].url.contains("//group"));
+        assert_eq!((group.len(), alone.len()), (DOMAINS, DOMAINS), "{round}");
+        ingest(&stage.app, &group).await.unwrap();
+        for outcome in &alone {
+            ingest(&stage.app, std::slice::from_ref(outcome))
+                .await
+                .unwrap();
+        }
+        let mut stored: [Vec<_>; 2] = Default::default();
+        for row in stage.agents().await {
+            let of_group = row.domain.starts_with("group");
+            let text = format!(
+                "{:02} {} {:?} {:?} {:?} {} {} {}",
+                number_of(&row.domain),
+                row.slot,
+                row.lifecycle,
+                row.liveness,
+                row.liveness_reason,
+                row.tls,
+                row.changes,
+                row.approved_version.is_some()
+            );
+            stored[usize::from(of_group)].push(text.replace("group", "alone"));
+        }
+        stored.iter_mut().for_each(|texts| texts.sort_unstable());
+        assert_eq!(stored[0], stored[1], "{round}");
+        stage.advance(Duration::days(2));
+    }
     stage.index_equals_database().await;
 }
 

@@ -1,6 +1,6 @@
 //! Resolver that queries the system's name servers, through hickory.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 
 use super::{DnsError, MAX_ADDRESSES, MAX_NAME_SERVERS, Resolver, TxtAnswer, TxtRecords, reason};
+use crate::descriptors;
 
 /// Cached answers. Most hosts are fetched hours apart, so a larger cache would not be hit more often.
 const CACHE_ENTRIES: u64 = 4096;
@@ -144,9 +145,25 @@ impl Resolver for HickoryResolver {
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => {
                 Err(DnsError::NoSuchHost)
             }
-            Err(error) => Err(DnsError::Failure(error.to_string())),
+            Err(error) => Err(failure(&error)),
         }
     }
+}
+
+/// The failure of a look-up that has no definite answer. Of a query that could not be sent the library does not say why.
+fn failure(error: &NetError) -> DnsError {
+    match error {
+        NetError::Io(_) | NetError::NoConnections if no_socket_is_left() => {
+            DnsError::OutOfDescriptors
+        }
+        error => DnsError::Failure(error.to_string()),
+    }
+}
+
+/// Whether no socket can be opened now, for want of a file descriptor.
+fn no_socket_is_left() -> bool {
+    let opened = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
+    opened.is_err_and(|error| descriptors::are_used_up(&error))
 }
 
 /// Reads the name servers from an answer. Those behind an alias belong to another zone but count as well: they show
@@ -197,7 +214,7 @@ fn merge(
     v6: Result<Lookup, NetError>,
 ) -> Result<Vec<IpAddr>, DnsError> {
     let mut addresses = Vec::new();
-    let mut failure = None;
+    let mut failed = None;
     for answer in [v4, v6] {
         match answer {
             Ok(lookup) => addresses.extend(
@@ -207,7 +224,7 @@ fn merge(
                     .filter_map(|record| record.data.ip_addr()),
             ),
             Err(error) if error.is_no_records_found() || error.is_nx_domain() => {}
-            Err(error) => failure = Some(error.to_string()),
+            Err(error) => failed = Some(failure(&error)),
         }
     }
     if addresses.len() > MAX_ADDRESSES {
@@ -216,9 +233,9 @@ fn merge(
             addresses.len()
         )));
     }
-    match (addresses.is_empty(), failure) {
+    match (addresses.is_empty(), failed) {
         (false, _) => Ok(addresses),
-        (true, Some(error)) => Err(DnsError::Failure(error)),
+        (true, Some(error)) => Err(error),
         (true, None) => Err(DnsError::NoSuchHost),
     }
 }

@@ -52,4 +52,7 @@ pub enum DnsError {
     /// No answer for now: SERVFAIL, a timeout, a broken or endless answer. This does not mean absence.
     #[error("the name could not be resolved: {0}")]
     Failure(String),
+    /// Nothing was asked, because this process has no file descriptors left. This says nothing about the name.
+    #[error("the registry has no file descriptors left")]
+    OutOfDescriptors,
 }

@@ -1,7 +1,8 @@
-//! The one HTTP client, with its resolver and its trust settings.
+//! The HTTP clients of a fetcher, with their resolver and their trust settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -17,44 +18,70 @@ use crate::guard::{Guard, GuardRefusal};
 /// Bytes that a server may send on an HTTP/2 stream before they are read.
 const HTTP2_WINDOW: u32 = 256 * 1024;
 
-/// Builds the client: no proxies, redirects, cookies, referer, retries or decoding of its own.
-pub(super) fn build(
+/// What every client of a fetcher is made of. It is read once: a client of its own for each visit costs neither the
+/// certificates nor the TLS sessions again.
+#[derive(Debug)]
+pub(super) struct ClientParts {
     guard: Arc<Guard>,
     resolver: Arc<dyn Resolver>,
-    limits: &FetchLimits,
-    user_agent: &str,
-    extra_ca: &[Vec<u8>],
-) -> Result<reqwest::Client, FetcherError> {
-    let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls_config(extra_ca)?)
-        // Needed to read the key of the peer's certificate.
-        .tls_info(true)
-        .user_agent(
-            HeaderValue::from_str(user_agent)
-                .map_err(|_| FetcherError::UserAgent(user_agent.to_owned()))?,
-        )
-        .default_headers(headers)
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .retry(reqwest::retry::never())
-        .dns_resolver(GuardedResolver {
+    limits: FetchLimits,
+    user_agent: HeaderValue,
+    tls: ClientConfig,
+}
+
+impl ClientParts {
+    pub(super) fn new(
+        guard: Arc<Guard>,
+        resolver: Arc<dyn Resolver>,
+        limits: FetchLimits,
+        user_agent: &str,
+        extra_ca: &[Vec<u8>],
+    ) -> Result<Self, FetcherError> {
+        Ok(Self {
             guard,
             resolver,
-            limits: *limits,
+            limits,
+            tls: tls_config(extra_ca)?,
+            user_agent: HeaderValue::from_str(user_agent)
+                .map_err(|_| FetcherError::UserAgent(user_agent.to_owned()))?,
         })
-        .connector_layer(PhaseLayer)
-        // Each phase has its own limit; this one is for connections that outlive their request.
-        .connect_timeout(limits.dns + limits.connect)
-        .pool_max_idle_per_host(limits.idle_connections)
-        .pool_idle_timeout(limits.idle_timeout)
-        .http2_max_header_list_size(limits.header_bytes)
-        .http2_initial_stream_window_size(HTTP2_WINDOW)
-        .http2_initial_connection_window_size(HTTP2_WINDOW)
-        .build()
-        .map_err(|error| FetcherError::Client(error.to_string()))
+    }
+
+    /// A client that keeps up to `idle` idle connections to each host, for `idle_timeout` or as long as it exists: no
+    /// proxies, redirects, cookies, referer, retries or decoding of its own.
+    pub(super) fn client(
+        &self,
+        idle: usize,
+        idle_timeout: Option<Duration>,
+    ) -> Result<reqwest::Client, FetcherError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
+        reqwest::Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            // Needed to read the key of the peer's certificate.
+            .tls_info(true)
+            .user_agent(self.user_agent.clone())
+            .default_headers(headers)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .dns_resolver(GuardedResolver {
+                guard: Arc::clone(&self.guard),
+                resolver: Arc::clone(&self.resolver),
+                limits: self.limits,
+            })
+            .connector_layer(PhaseLayer)
+            // Each phase has its own limit; this one is for connections that outlive their request.
+            .connect_timeout(self.limits.dns + self.limits.connect)
+            .pool_max_idle_per_host(idle)
+            .pool_idle_timeout(idle_timeout)
+            .http2_max_header_list_size(self.limits.header_bytes)
+            .http2_initial_stream_window_size(HTTP2_WINDOW)
+            .http2_initial_connection_window_size(HTTP2_WINDOW)
+            .build()
+            .map_err(|error| FetcherError::Client(error.to_string()))
+    }
 }
 
 /// TLS 1.2 and 1.3, with the system's root certificates and the operator's own. A machine without root certificates
@@ -153,7 +180,7 @@ async fn checked(
     for address in &addresses {
         guard.check_address(*address)?;
         // Services behind this machine's own public address would treat us as a neighbour.
-        if !guard.is_opened(*address) && own::is_own(*address) {
+        if !guard.is_opened(*address) && own::is_own(*address)? {
             return Err(GuardRefusal::OwnAddress { address: *address }.into());
         }
     }

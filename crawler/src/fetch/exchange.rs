@@ -91,7 +91,7 @@ impl Fetcher {
         let response = phase::with_limits(&self.limits, request.send())
             .await
             .map_err(|elapsed| self.late(elapsed))?
-            .map_err(|error| failure::classify(&error))?;
+            .map_err(|error| self.note_failure(failure::classify(&error)))?;
         trail.address = response.remote_addr().map(|peer| peer.ip());
         // The final check of the target: not what DNS said, but which address is actually connected.
         let peer = trail.address.ok_or_else(|| {

@@ -9,6 +9,7 @@ use rustls::CertificateError;
 use super::client::NameError;
 use super::sentence::{MAX_DETAIL, bounded};
 use crate::AttemptOutcome;
+use crate::descriptors;
 use crate::dns::DnsError;
 use crate::guard::GuardRefusal;
 
@@ -24,6 +25,8 @@ pub struct FetchError {
     pub status: Option<u16>,
     /// The address of the peer, where a connection was made.
     pub address: Option<IpAddr>,
+    /// Whether the fault is this process's own, which has no file descriptors left: then nothing was asked of the host.
+    pub is_ours: bool,
 }
 
 impl FetchError {
@@ -34,6 +37,7 @@ impl FetchError {
             detail: bounded(detail, MAX_DETAIL),
             status: None,
             address: None,
+            is_ours: false,
         }
     }
 }
@@ -64,6 +68,9 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
             if let Some(tls) = wrapped_tls(io) {
                 return from_tls(tls);
             }
+            if descriptors::are_used_up(io) {
+                return out_of_descriptors();
+            }
             // The innermost error is the system's own.
             system = Some(io.kind());
         }
@@ -92,6 +99,15 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
             "the server closed the connection before it responded, or its response header is too long",
         ),
         kind => from_system(kind),
+    }
+}
+
+/// The failure of a request for which this process had no file descriptor.
+fn out_of_descriptors() -> FetchError {
+    let detail = "the registry has no file descriptors left; this says nothing about the host";
+    FetchError {
+        is_ours: true,
+        ..FetchError::new(AttemptOutcome::Unreachable, detail)
     }
 }
 
@@ -125,6 +141,7 @@ fn from_name(error: &NameError) -> FetchError {
         NameError::Dns(error @ DnsError::Failure(_)) => {
             FetchError::new(AttemptOutcome::DnsFailure, &error.to_string())
         }
+        NameError::Dns(DnsError::OutOfDescriptors) => out_of_descriptors(),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct FetchLimits {
     pub redirects: usize,
     /// Most addresses of a host that are tried, after all of them were checked: 4.
     pub addresses: usize,
-    /// Idle connections kept for each host: 16.
+    /// Idle connections kept for each host, except [in a visit](super::Fetcher::for_visit): 16.
     pub idle_connections: usize,
     /// How long an idle connection is kept: 15 s.
     pub idle_timeout: Duration,

@@ -22,6 +22,7 @@ mod post;
 mod redirect;
 mod sentence;
 mod source;
+mod visiting;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -44,7 +45,9 @@ pub use source::{AGENT_CARD_PATH, AGENT_PATH, card_under};
 use crate::dns::{Resolver, TxtAnswer};
 use crate::guard::Guard;
 use crate::{Clock, Validators};
+use client::ClientParts;
 use exchange::{BodyLimits, Trail};
+use visiting::VisitClient;
 
 /// Parts of a [`Fetcher`], besides its resolver and clock.
 #[derive(Debug)]
@@ -76,15 +79,21 @@ pub enum FetcherError {
 }
 
 /// Makes guarded requests. All uses for one purpose share one fetcher and its pool of connections, so the checks of a
-/// connection hold for every request on it.
+/// connection hold for every request on it; a visit of a host has [one of its own](Self::for_visit).
 #[derive(Debug)]
 pub struct Fetcher {
     guard: Arc<Guard>,
     limits: FetchLimits,
+    parts: Arc<ClientParts>,
+    /// For all hosts but that of `visit`.
     client: reqwest::Client,
+    /// Closes each connection after its response.
+    single: reqwest::Client,
+    /// For the host of a visit; `None` outside of visits.
+    visit: Option<VisitClient>,
     resolver: Arc<dyn Resolver>,
     clock: Arc<dyn Clock>,
-    key_hosts: Vec<String>,
+    key_hosts: Arc<[String]>,
 }
 
 /// Options of a request, besides the URL.
@@ -155,20 +164,26 @@ impl Fetcher {
     ) -> Result<Self, FetcherError> {
         let guard = Arc::new(config.guard);
         let agent = user_agent(config.contact.as_ref());
-        let client = client::build(
+        let limits = config.limits;
+        let parts = ClientParts::new(
             Arc::clone(&guard),
             Arc::clone(&resolver),
-            &config.limits,
+            limits,
             &agent,
             &config.extra_ca,
         )?;
+        let client = parts.client(limits.idle_connections, Some(limits.idle_timeout))?;
+        let single = parts.client(0, None)?;
         Ok(Self {
             guard,
-            limits: config.limits,
+            limits,
+            parts: Arc::new(parts),
             client,
+            single,
+            visit: None,
             resolver,
             clock,
-            key_hosts: config.key_hosts,
+            key_hosts: config.key_hosts.into(),
         })
     }
 
@@ -248,7 +263,7 @@ impl Fetcher {
     /// The request for one URL.
     fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
-            .client
+            .client_for(&url)
             .get(url)
             .header(ACCEPT, HeaderValue::from_static(options.accept));
         match condition(options.validators) {

@@ -2,12 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
+use crate::descriptors;
+use crate::dns::DnsError;
+
 /// Any port except 0; nothing is sent to it.
 const DISCARD: u16 = 9;
 
 /// Whether the system would use `address` itself as the source address of packets to `address`, which it does only
 /// for its own addresses. Connecting a datagram socket consults the routing table without sending anything.
-pub(super) fn is_own(address: IpAddr) -> bool {
+///
+/// # Errors
+/// If there is no file descriptor left for that socket: then it is not known, and the address must not be contacted.
+pub(super) fn is_own(address: IpAddr) -> Result<bool, DnsError> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -16,7 +22,11 @@ pub(super) fn is_own(address: IpAddr) -> bool {
         socket.connect((address, DISCARD))?;
         socket.local_addr()
     });
-    source.is_ok_and(|source| source.ip() == address)
+    match source {
+        Ok(source) => Ok(source.ip() == address),
+        Err(error) if descriptors::are_used_up(&error) => Err(DnsError::OutOfDescriptors),
+        Err(_) => Ok(false),
+    }
 }
 
 #[cfg(test)]
@@ -25,9 +35,10 @@ mod tests {
 
     #[test]
     fn the_address_we_speak_from_is_our_own() {
-        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(is_own(Ipv4Addr::LOCALHOST.into()), Ok(true));
         for documentation in ["192.0.2.1", "2001:db8::1"] {
-            assert!(!is_own(documentation.parse().expect("an address")));
+            let address = documentation.parse().expect("an address");
+            assert_eq!(is_own(address), Ok(false));
         }
     }
 }

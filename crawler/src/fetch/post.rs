@@ -139,7 +139,7 @@ impl Fetcher {
         }
         let tls = url.scheme() == "https";
         let mut request = self
-            .client
+            .client_for(&url)
             .post(url)
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, media)

@@ -1,6 +1,6 @@
 //! Fetches a source: a card or a catalog.
 
-use a2a_card::ParseError;
+use a2a_card::{ParseError, Parsed};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use time::OffsetDateTime;
 use url::Url;
@@ -115,16 +115,18 @@ impl Fetcher {
         };
         let fetched = self.get(url, &options).await;
         let mut reading = Reading::new(self.guard(), url, false);
-        let (first, mut verdict) =
-            self.judge(
-                fetched,
-                validators,
-                "card",
-                |answer, asked, now| match reading.take(&answer, 0, asked, now) {
-                    Ok(catalog) if a2a_card::parse(&answer.body).is_err() => catalog,
-                    _ => read_card(answer, asked, now),
-                },
-            );
+        let (first, mut verdict) = self.judge(
+            fetched,
+            validators,
+            "card",
+            // Nearly every registered URL is that of a card.
+            |answer, asked, now| match a2a_card::parse(&answer.body) {
+                Ok(parsed) => card_of(answer, parsed, asked, now),
+                Err(error) => reading
+                    .take(&answer, 0, asked, now)
+                    .unwrap_or_else(|_| not_a_card(&answer, &error)),
+            },
+        );
         if let SourceVerdict::Fetched(card) = &mut verdict {
             card.key_sets = self.fetch_key_sets(url, &card.parsed.card, rules).await;
         }
@@ -246,27 +248,39 @@ impl Fetcher {
 
 fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceVerdict, String) {
     match a2a_card::parse(&answer.body) {
-        Ok(parsed) => {
-            let name = bounded(&parsed.card.name, 80);
-            let freshness: Freshness = freshness(&answer.headers, asked, None, now);
-            let card = FetchedCard {
-                url: answer.url.into(),
-                bytes: answer.body,
-                parsed,
-                key_sets: Vec::new(),
-                tls: answer.tls,
-                freshness,
-            };
-            (
-                SourceVerdict::Fetched(Box::new(card)),
-                format!("the card of {name:?}"),
-            )
-        }
-        Err(error) => (
-            failed(AttemptOutcome::NotACard),
-            no_card(&answer.headers, &answer.body, &error),
-        ),
+        Ok(parsed) => card_of(answer, parsed, asked, now),
+        Err(error) => not_a_card(&answer, &error),
     }
+}
+
+/// The verdict on a response whose body is this card.
+fn card_of(
+    answer: HttpResponse,
+    parsed: Parsed,
+    asked: &str,
+    now: OffsetDateTime,
+) -> (SourceVerdict, String) {
+    let name = bounded(&parsed.card.name, 80);
+    let freshness: Freshness = freshness(&answer.headers, asked, None, now);
+    let card = FetchedCard {
+        url: answer.url.into(),
+        bytes: answer.body,
+        parsed,
+        key_sets: Vec::new(),
+        tls: answer.tls,
+        freshness,
+    };
+    (
+        SourceVerdict::Fetched(Box::new(card)),
+        format!("the card of {name:?}"),
+    )
+}
+
+fn not_a_card(answer: &HttpResponse, error: &ParseError) -> (SourceVerdict, String) {
+    (
+        failed(AttemptOutcome::NotACard),
+        no_card(&answer.headers, &answer.body, error),
+    )
 }
 
 /// Describes a response that is not a card.

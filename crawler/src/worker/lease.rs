@@ -22,6 +22,9 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 enum LeaseState {
     /// None: the next request is made at once.
     Ready,
+    /// Room for a good part of the visits, or the end of a short wait for it: more visits are due, and a request for each
+    /// visit that ends would cost more than the visit.
+    Gathering(Pending<()>),
     /// The frontier's response to a lease.
     Leasing {
         asked_for: usize,
@@ -31,13 +34,19 @@ enum LeaseState {
     Waiting(Pending<()>),
 }
 
-/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during a request is
-/// collected, so a busy worker requests many visits at a time and an idle one requests single visits.
+/// Part of all visits for which a busy worker makes a request at once: a quarter.
+const PART: usize = 4;
+
+/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during a request, or shortly
+/// after one that was met in full, is collected, so a busy worker requests many visits at a time and an idle one requests
+/// single visits.
 pub(super) struct Leases {
     frontier: Arc<dyn Frontier>,
     config: WorkerConfig,
     state: LeaseState,
     failures: u32,
+    /// Nothing is requested before this time.
+    not_before: Option<Instant>,
 }
 
 impl Leases {
@@ -47,12 +56,31 @@ impl Leases {
             config,
             state: LeaseState::Ready,
             failures: 0,
+            not_before: None,
         }
+    }
+
+    /// Requests nothing for a while: visits cannot be made now. A request that is under way is not affected.
+    pub(super) fn pause(&mut self) {
+        self.not_before = Some(Instant::now() + self.config.max_backoff);
     }
 
     /// Sets how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
-        if room == 0 || !matches!(self.state, LeaseState::Ready) {
+        let may_ask = match &self.state {
+            LeaseState::Ready => room > 0,
+            LeaseState::Gathering(_) => room >= (self.config.concurrency / PART).max(1),
+            LeaseState::Leasing { .. } | LeaseState::Waiting(_) => false,
+        };
+        if !may_ask {
+            return;
+        }
+        if let Some(until) = self
+            .not_before
+            .take()
+            .filter(|until| *until > Instant::now())
+        {
+            self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep_until(until)));
             return;
         }
         let frontier = Arc::clone(&self.frontier);
@@ -67,7 +95,7 @@ impl Leases {
     pub(super) async fn next(&mut self) -> Woken {
         match &mut self.state {
             LeaseState::Ready => std::future::pending().await,
-            LeaseState::Waiting(pause) => {
+            LeaseState::Waiting(pause) | LeaseState::Gathering(pause) => {
                 pause.await;
                 self.state = LeaseState::Ready;
                 Woken(Vec::new())
@@ -87,7 +115,7 @@ impl Leases {
                 tracing::warn!(%error, "leasing failed while stopping");
                 Vec::new()
             }),
-            LeaseState::Ready | LeaseState::Waiting(_) => Vec::new(),
+            LeaseState::Ready | LeaseState::Gathering(_) | LeaseState::Waiting(_) => Vec::new(),
         }
     }
 
@@ -98,7 +126,8 @@ impl Leases {
                 self.state = if visits.len() < asked_for {
                     LeaseState::Waiting(self.until_due())
                 } else {
-                    LeaseState::Ready
+                    let wait = tokio::time::sleep(self.config.lease_wait);
+                    LeaseState::Gathering(Box::pin(wait))
                 };
                 Woken(visits)
             }

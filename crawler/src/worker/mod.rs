@@ -24,14 +24,16 @@ use lease::{Leases, Woken};
 pub struct WorkerConfig {
     /// Most concurrent visits: 64.
     pub concurrency: usize,
+    /// How long room for a few visits waits for more after a lease that was met in full: 10 ms.
+    pub lease_wait: Duration,
     /// Most outcomes in a group: 200.
     pub group_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
     pub group_wait: Duration,
     /// Attempts to store one outcome before its visit is returned: 3.
     pub delivery_attempts: u32,
-    /// Pause before a visit whose outcome was not stored is made again: 5 min. The sink may refuse it again, and the
-    /// origin must not be fetched in a hot loop meanwhile.
+    /// Pause before a visit whose outcome was not stored, or that this process could not make, is made again: 5 min. The
+    /// sink may refuse it again, and the origin must not be fetched in a hot loop meanwhile.
     pub refused_pause: Duration,
     /// Wait after a failed delivery or lease, doubled with each further failure: 100 ms.
     pub first_backoff: Duration,
@@ -45,6 +47,7 @@ impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
             concurrency: 64,
+            lease_wait: Duration::from_millis(10),
             group_size: 200,
             group_wait: Duration::from_millis(20),
             delivery_attempts: 3,
@@ -133,7 +136,7 @@ async fn lease_and_visit(
     finished: mpsc::Sender<Finished>,
     under_way: &Arc<AtomicUsize>,
 ) -> Vec<Visit> {
-    let mut visits: JoinSet<Option<Visit>> = JoinSet::new();
+    let mut visits: JoinSet<Ended> = JoinSet::new();
     let mut unmade = Vec::new();
     let mut leases = Leases::new(Arc::clone(frontier), config);
     loop {
@@ -141,7 +144,15 @@ async fn lease_and_visit(
         tokio::select! {
             biased;
             () = cancel.cancelled() => break,
-            Some(ended) = visits.join_next() => unmade.extend(visit_of(ended)),
+            Some(ended) = visits.join_next() => match ended_of(ended) {
+                Ended::Delivered => {}
+                Ended::Aborted(visit) => unmade.push(visit),
+                Ended::OutOfDescriptors(visit) => {
+                    leases.pause();
+                    frontier.note_descriptor_shortage();
+                    lease::give_back(frontier.as_ref(), vec![visit], config.refused_pause).await;
+                }
+            },
             Woken(leased) = leases.next() => {
                 for visit in leased {
                     let under_way = UnderWay::new(under_way);
@@ -155,23 +166,39 @@ async fn lease_and_visit(
     }
     unmade.extend(leases.stop().await);
     while let Some(ended) = visits.join_next().await {
-        unmade.extend(visit_of(ended));
+        match ended_of(ended) {
+            Ended::Delivered => {}
+            Ended::Aborted(visit) | Ended::OutOfDescriptors(visit) => unmade.push(visit),
+        }
     }
     unmade
 }
 
-/// Makes one visit and passes its outcome on. Returns the visit if it was aborted.
+/// How the task of a visit has ended.
+enum Ended {
+    /// Its outcome was passed on, or the task crashed.
+    Delivered,
+    /// It was aborted, because the worker stops.
+    Aborted(Visit),
+    /// Its requests could not be made, because this process has no file descriptors left.
+    OutOfDescriptors(Visit),
+}
+
+/// Makes one visit and passes its outcome on.
 async fn make_visit(
     visit: Visit,
     fetcher: Arc<Fetcher>,
     cancel: CancellationToken,
     finished: mpsc::Sender<Finished>,
     under_way: UnderWay,
-) -> Option<Visit> {
+) -> Ended {
     let outcome = tokio::select! {
         biased;
         outcome = ask_sources(&visit, &fetcher) => outcome,
-        () = cancel.cancelled() => return Some(visit),
+        () = cancel.cancelled() => return Ended::Aborted(visit),
+    };
+    let Some(outcome) = outcome else {
+        return Ended::OutOfDescriptors(visit);
     };
     let finished_visit = Finished {
         visit,
@@ -179,13 +206,17 @@ async fn make_visit(
         _under_way: under_way,
     };
     match finished.send(finished_visit).await {
-        Ok(()) => None,
-        Err(unsent) => Some(unsent.0.visit),
+        Ok(()) => Ended::Delivered,
+        Err(unsent) => Ended::Aborted(unsent.0.visit),
     }
 }
 
-/// Fetches a visit's sources one after another.
-async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
+/// Fetches a visit's sources one after another, on connections that close with the visit. `None` if this process ran out of
+/// file descriptors: even a part of the visit, such as a missing key set, would be held against the agent.
+async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome> {
+    let first = visit.sources.first();
+    let own = first.map(|task| fetcher.for_visit(task.slot.url()));
+    let fetcher = own.as_ref().unwrap_or(fetcher);
     let mut sources = Vec::with_capacity(visit.sources.len().min(MAX_SOURCES_PER_VISIT));
     let rules = KeySetRules {
         dns_proved: visit.dns_proved,
@@ -196,20 +227,23 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> VisitOutcome {
         // All sources of a visit lie on one host: if it wants no further request, the others wait too.
         let alone = result.asks_for_rest();
         sources.push(result);
+        if fetcher.ran_out_of_descriptors() {
+            return None;
+        }
         if alone {
             break;
         }
     }
-    VisitOutcome {
+    Some(VisitOutcome {
         domain_key: visit.domain_key,
         lease: visit.lease,
         sources,
-    }
+    })
 }
 
-fn visit_of(ended: Result<Option<Visit>, tokio::task::JoinError>) -> Option<Visit> {
+fn ended_of(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| {
         tracing::error!(%error, "a visit crashed; its lease will expire");
-        None
+        Ended::Delivered
     })
 }

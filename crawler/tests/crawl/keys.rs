@@ -13,7 +13,7 @@ use crate::support::{
 const CARD: &str = "/card.json";
 
 /// A card whose signatures name these key sets.
-fn card(jkus: &[String]) -> String {
+pub fn card(jkus: &[String]) -> String {
     let signatures: Vec<Value> = jkus
         .iter()
         .map(|jku| {

@@ -5,6 +5,7 @@
 mod body;
 mod catalog;
 mod challenge;
+mod connections;
 mod get;
 mod hostile;
 mod http2;

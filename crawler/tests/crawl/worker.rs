@@ -1,9 +1,13 @@
 //! The worker with a real fetcher, a scripted frontier and a scripted sink.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use a2a_crawler::dns::{DnsError, Resolver, StaticResolver};
+use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::worker::{WorkerConfig, run};
 use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
 use async_trait::async_trait;
@@ -11,7 +15,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{ScriptedReply, Server, fetcher};
+use crate::keys::card;
+use crate::support::{
+    HOST, OPEN, ScriptedReply, Server, config as fetcher_config, fetcher, fetcher_with, resolver,
+};
 
 /// Waits for an event; if it never comes the test fails instead of hanging.
 async fn reached<T: Clone>(receiver: &mut watch::Receiver<T>, event: impl FnMut(&T) -> bool) -> T {
@@ -29,8 +36,12 @@ struct Queue {
     returned: watch::Sender<Vec<i64>>,
     /// The pause of the last returned visits.
     pause: Mutex<Duration>,
+    /// Number of reports that there are no file descriptors left.
+    shortages: Mutex<usize>,
     leases: watch::Sender<usize>,
     waking: Waking,
+    /// How long a lease takes.
+    latency: Duration,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
@@ -49,8 +60,10 @@ impl Queue {
             stubborn: Mutex::new(0),
             returned: watch::Sender::new(Vec::new()),
             pause: Mutex::new(Duration::MAX),
+            shortages: Mutex::new(0),
             leases: watch::Sender::new(0),
             waking: Waking::Never,
+            latency: Duration::ZERO,
             gate: None,
         }
     }
@@ -69,6 +82,9 @@ impl Frontier for Queue {
         self.leases.send_modify(|count| *count += 1);
         if let Some(gate) = &self.gate {
             gate.notified().await;
+        }
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
         }
         {
             let mut failing = self.failing.lock().unwrap();
@@ -99,6 +115,10 @@ impl Frontier for Queue {
         self.returned
             .send_modify(|keys| keys.extend(visits.iter().map(|visit| visit.domain_key)));
         Ok(())
+    }
+
+    fn note_descriptor_shortage(&self) {
+        *self.shortages.lock().unwrap() += 1;
     }
 }
 
@@ -194,11 +214,20 @@ struct RunningWorker {
 }
 
 fn start(frontier: Queue, sink: Store, config: WorkerConfig) -> RunningWorker {
+    start_with(fetcher(), frontier, sink, config)
+}
+
+fn start_with(
+    fetcher: Fetcher,
+    frontier: Queue,
+    sink: Store,
+    config: WorkerConfig,
+) -> RunningWorker {
     let (frontier, sink, cancel) = (Arc::new(frontier), Arc::new(sink), CancellationToken::new());
     let task = tokio::spawn(run(
         frontier.clone(),
         sink.clone(),
-        Arc::new(fetcher()),
+        Arc::new(fetcher),
         config,
         cancel.clone(),
     ));
@@ -259,6 +288,87 @@ async fn a_visit_ends_where_the_host_wants_to_be_left_alone() {
         running.stop().await;
         assert_eq!(*requests.lock().unwrap(), asked, "{status} {headers}");
     }
+}
+
+/// Idle connections to many hosts would use up the file descriptors of the process.
+#[tokio::test]
+async fn the_connections_of_a_visit_close_with_it() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let limits = FetchLimits {
+        idle_timeout: Duration::from_secs(24 * 3600),
+        ..FetchLimits::default()
+    };
+    let running = start_with(
+        fetcher_with(fetcher_config(limits), resolver()),
+        Queue::new(visits(&server, 30)),
+        Store::new(|_| false),
+        config(),
+    );
+    running.sink.kept(30).await;
+    let closed = server.connections_are(|now| now.open == 0).await;
+    assert_eq!(closed.accepted, 30);
+    running.stop().await;
+}
+
+/// A visit for which this process has no file descriptor says nothing about its host, so nothing of it is stored: not even
+/// its card, where only the request for a key set failed. Others are made afterwards.
+#[tokio::test]
+async fn a_visit_without_descriptors_is_given_back_and_not_delivered() {
+    const KEYS: &str = "keys.example.com";
+    let server = Server::start(|request| match request.path.as_str() {
+        "/1" => ScriptedReply::json(card(&[format!("http://{KEYS}/keys.json")])),
+        _ => ScriptedReply::new(404, "", ""),
+    })
+    .await;
+    let ran_out = || Err(DnsError::OutOfDescriptors);
+    for (failing, answers) in [
+        (HOST, vec![ran_out(), Ok(vec![OPEN.into()])]),
+        (KEYS, vec![ran_out()]),
+    ] {
+        let resolver = StaticResolver::new();
+        resolver.set(HOST, [OPEN.into()]);
+        resolver.script(failing, answers);
+        let mut visits = visits(&server, 3);
+        visits[0].dns_proved = true;
+        let running = start_with(
+            fetcher_with(fetcher_config(FetchLimits::default()), Arc::new(resolver)),
+            Queue::new(visits),
+            Store::new(|_| false),
+            WorkerConfig {
+                concurrency: 1,
+                ..config()
+            },
+        );
+        assert_eq!(running.frontier.returned(1).await, [1], "{failing}");
+        let rest = *running.frontier.pause.lock().unwrap();
+        assert_eq!(rest, WorkerConfig::default().refused_pause);
+        assert_eq!(sorted(&running.sink.kept(2).await), [2, 3]);
+        assert_eq!(*running.frontier.shortages.lock().unwrap(), 1);
+        running.stop().await;
+    }
+}
+
+/// Otherwise every due visit would be leased and returned as fast as the database allows.
+#[tokio::test(start_paused = true)]
+async fn without_descriptors_visits_are_begun_seldom() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let resolver = StaticResolver::new();
+    resolver.script(HOST, vec![Err(DnsError::OutOfDescriptors)]);
+    let config = WorkerConfig::default();
+    let running = start_with(
+        fetcher_with(fetcher_config(FetchLimits::default()), Arc::new(resolver)),
+        Queue::new(visits(&server, 10_000)),
+        Store::new(|_| false),
+        config,
+    );
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let begun = running.frontier.returned.borrow().len();
+    // A batch every ten seconds, and one that was requested just before a pause began.
+    assert!(
+        (60..=2 * 61).contains(&(begun / config.concurrency)),
+        "{begun}"
+    );
+    running.stop().await;
 }
 
 /// An outcome waits for others in progress, up to the size of a group.
@@ -403,6 +513,40 @@ async fn leases_in_ten_minutes(frontier: Queue) -> usize {
     let leases = *running.frontier.leases.borrow();
     running.stop().await;
     leases
+}
+
+/// A name that does not exist, which takes a while, and not always as long.
+#[derive(Debug, Default)]
+struct UnevenResolver(AtomicU64);
+
+#[async_trait]
+impl Resolver for UnevenResolver {
+    async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(20 + number * 37 % 64)).await;
+        Err(DnsError::NoSuchHost)
+    }
+}
+
+/// A lease is a transaction: one for each visit that ends would cost more than a visit of a domain with one card.
+#[tokio::test(start_paused = true)]
+async fn a_busy_worker_leases_many_visits_at_a_time() {
+    const VISITS: i64 = 2_000;
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let resolver = Arc::new(UnevenResolver::default());
+    let mut frontier = Queue::new(visits(&server, VISITS));
+    frontier.latency = Duration::from_millis(1);
+    let running = start_with(
+        fetcher_with(fetcher_config(FetchLimits::default()), resolver),
+        frontier,
+        Store::new(|_| false),
+        WorkerConfig::default(),
+    );
+    let kept = running.sink.kept(VISITS as usize).await;
+    assert_eq!(sorted(&kept), (1..=VISITS).collect::<Vec<_>>());
+    let leases = *running.frontier.leases.borrow();
+    assert!(leases < VISITS as usize / 8, "{leases}");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

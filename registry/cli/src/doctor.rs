@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_registry_server::config::Config;
+use a2a_registry_server::descriptors::DescriptorBudget;
 use a2a_registry_server::offline::DamagedCard;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -83,6 +84,7 @@ pub async fn run(
                 CheckStatus::Ok,
                 "is valid",
             ));
+            checks.push(descriptors(DescriptorBudget::of(&config)));
             checks.push(data_folder(&config.store.data_dir));
             checks.push(database(config.clone()).await);
             checks.extend(account_names(config.clone()).await);
@@ -113,6 +115,16 @@ pub async fn run(
     } else {
         CommandOutcome::Done
     })
+}
+
+/// Whether a process that is started from here may open as many files as it needs.
+fn descriptors(budget: DescriptorBudget) -> DoctorCheck {
+    let check = |verdict, detail| DoctorCheck::new("file descriptors", verdict, detail);
+    match (budget.shortage(), budget.summary()) {
+        (Some(line), _) => check(CheckStatus::Fail, line),
+        (None, (true, line)) => check(CheckStatus::Ok, line),
+        (None, (false, line)) => check(CheckStatus::Warn, line),
+    }
 }
 
 fn data_folder(path: &Path) -> DoctorCheck {

@@ -11,6 +11,7 @@ use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{Config, Overrides, read_secret_file};
 use a2a_registry_server::context::Context;
+use a2a_registry_server::descriptors::DescriptorBudget;
 use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::jobs::Models;
@@ -248,8 +249,11 @@ impl Server {
     /// Takes the port, puts the registry together and starts it.
     ///
     /// # Errors
-    /// In one line: the port is taken, the data folder is taken, the database is away, …
+    /// In one line: the process may open too few files, the port is taken, the data folder is taken, the database is away, …
     pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
+        if let Some(line) = DescriptorBudget::of(&config).shortage() {
+            return Err(Failure::new(line));
+        }
         let listener = bind(config.server.listen, "--listen")?;
         // Port 0 has become a real one, which links and the default public URL must name.
         config.server.listen = local_address(&listener)?;

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tantivy::index::SegmentComponent;
@@ -15,7 +15,7 @@ use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
     Directory as _, DocAddress, DocId, DocSet, HasLen as _, Searcher, SegmentReader,
-    TantivyDocument, Term,
+    TantivyDocument, TantivyError, Term,
 };
 
 use super::collect::AgentIds;
@@ -127,9 +127,8 @@ impl Index {
                 if stop() {
                     break;
                 }
-                let intact = index.directory().validate_checksum(&file).unwrap_or(false);
                 // Merges remove files that were in the list; those are missing in the next list.
-                if !intact && committed_files(index)?.contains(&file) {
+                if !is_intact(index, &file)? && committed_files(index)?.contains(&file) {
                     damaged.push(file);
                 }
             }
@@ -306,14 +305,25 @@ fn some_checksums(index: &tantivy::Index, turn: u32) -> Result<(), IndexError> {
             break;
         };
         left = rest;
-        if !index.directory().validate_checksum(file).unwrap_or(false)
-            && committed_files(index)?.contains(file)
-        {
+        if !is_intact(index, file)? && committed_files(index)?.contains(file) {
             let message = format!("the checksum of {} is wrong", file.display());
             return Err(IndexError::Damaged(message));
         }
     }
     Ok(())
+}
+
+/// Whether a file has the checksum it was written with. One that cannot be read has not, unless there is no file descriptor
+/// to read it with.
+fn is_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
+    let checked = index.directory().validate_checksum(file);
+    checked.or_else(|error| {
+        let error = IndexError::from(TantivyError::from(error));
+        match error.is_out_of_descriptors() {
+            true => Err(error),
+            false => Ok(false),
+        }
+    })
 }
 
 /// Files of the segments of the last commit.

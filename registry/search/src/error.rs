@@ -62,9 +62,18 @@ impl From<std::io::Error> for IndexError {
 }
 
 impl IndexError {
-    /// Whether damaged files are a possible cause, and not the caller.
+    /// Whether damaged files are a possible cause, and neither the caller nor a process without file descriptors.
     pub(super) fn may_be_damage(&self) -> bool {
         matches!(self, Self::Engine(_) | Self::Damaged(_) | Self::Io { .. })
+            && !self.is_out_of_descriptors()
+    }
+
+    /// Whether no file could be opened because there are no file descriptors left. The search library passes the cause on
+    /// as text only.
+    pub(super) fn is_out_of_descriptors(&self) -> bool {
+        let text = self.to_string().to_lowercase();
+        let signs = ["too many open files", "no file descriptors available"];
+        signs.iter().any(|sign| text.contains(sign))
     }
 
     /// Whether only a rebuild helps.

@@ -25,6 +25,7 @@ pub mod context;
 pub mod crawl;
 pub mod data_dir;
 mod database;
+pub mod descriptors;
 pub mod dialects;
 pub mod domains;
 pub mod entries;

@@ -38,6 +38,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 const HEAD_ARRIVAL: Duration = Duration::from_secs(10);
 /// Timeout for the client to close its side.
 const CLOSING: Duration = Duration::from_secs(2);
+/// Connections beyond the limit that are accepted only to be refused, at a time: each has a file descriptor until then. The
+/// others wait in the system's queue.
+const REFUSED_AT_ONCE: usize = 32;
 /// The only protocol: HTTP/2 is left to TLS proxies.
 const ALPN: &[u8] = b"http/1.1";
 
@@ -87,8 +90,11 @@ fn start(
     let drain = context.config().server.drain_seconds;
     let acceptance = Acceptance::new(&context, &metrics, &shutdown);
     let state = web::Data::new(State::new(context, metrics, shutdown.clone()));
+    let workers = available_parallelism().map_or(1, usize::from);
+    let accepted = acceptance.connections.most() + REFUSED_AT_ONCE;
     let builder = Server::build()
-        .workers(available_parallelism().map_or(1, usize::from))
+        .workers(workers)
+        .max_concurrent_connections(accepted.div_ceil(workers))
         .shutdown_timeout(drain)
         .shutdown_signal(shutdown.cancelled_owned());
     let builder = match listeners.metrics {

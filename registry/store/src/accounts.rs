@@ -12,7 +12,7 @@ use a2a_registry_domain::role::Role;
 
 use super::connect::advisory_lock;
 use super::entity::{account, token};
-use super::rows::{MAX_VALUES, can_be_stored};
+use super::rows::{MAX_VALUES, can_be_stored, padded};
 use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which accounts, groups and tokens are changed.
@@ -39,7 +39,7 @@ pub async fn accounts_by_ids(
 ) -> Result<Vec<account::Model>, StoreError> {
     let mut found = Vec::new();
     for ids in ids.chunks(MAX_VALUES) {
-        let query = account::Entity::find().filter(account::Column::Id.is_in(ids.iter().copied()));
+        let query = account::Entity::find().filter(account::Column::Id.is_in(padded(ids)));
         found.extend(query.all(on.connection()).await?);
     }
     Ok(found)

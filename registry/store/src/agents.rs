@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::entity::{agent, domain, hold, proof, withdrawn_urn};
 use super::owner_vouches::zones;
-use super::rows::{MAX_VALUES, can_be_stored, locked};
+use super::rows::{MAX_VALUES, can_be_stored, locked, padded};
 use super::{Handle, Kept, StoreError, Write};
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
@@ -25,7 +25,7 @@ pub async fn agents_by_ids(
         return Ok(Vec::new());
     }
     let query = agent::Entity::find()
-        .filter(agent::Column::Id.is_in(ids.iter().copied()))
+        .filter(agent::Column::Id.is_in(padded(ids)))
         .order_by_asc(agent::Column::Id);
     Ok(locked(on, query).all(on.connection()).await?)
 }
@@ -207,7 +207,7 @@ pub async fn agents_of(
         return Ok(Vec::new());
     }
     let query = agent::Entity::find()
-        .filter(agent::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(agent::Column::DomainId.is_in(padded(domain_ids)))
         .filter(agent::Column::RetiredAt.is_null())
         .order_by_asc(agent::Column::Id);
     Ok(locked(on, query).all(on.connection()).await?)
@@ -293,7 +293,7 @@ pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Mod
         return Ok(Vec::new());
     }
     Ok(hold::Entity::find()
-        .filter(hold::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(hold::Column::AgentId.is_in(padded(agents)))
         .order_by_asc(hold::Column::Since)
         .all(on.connection())
         .await?)

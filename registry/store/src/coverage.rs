@@ -15,7 +15,7 @@ use super::accounts::{unnumbered, unset};
 use super::entity::{
     agent, domain, hold, proof, source, source_registrant, version, version_source, withdrawn_urn,
 };
-use super::rows::locked;
+use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
 /// The registrants of these sources, the oldest registration first.
@@ -27,7 +27,7 @@ pub async fn registrants_of(
         return Ok(Vec::new());
     }
     Ok(source_registrant::Entity::find()
-        .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
+        .filter(source_registrant::Column::SourceId.is_in(padded(sources)))
         .order_by_asc(source_registrant::Column::Id)
         .all(on.connection())
         .await?)
@@ -63,7 +63,7 @@ pub async fn version_sources_of(
         return Ok(Vec::new());
     }
     Ok(version_source::Entity::find()
-        .filter(version_source::Column::VersionId.is_in(versions.iter().copied()))
+        .filter(version_source::Column::VersionId.is_in(padded(versions)))
         .order_by_asc(version_source::Column::SourceId)
         .all(on.connection())
         .await?)
@@ -81,7 +81,7 @@ pub async fn domains_owned(
     Ok(domain::Entity::find()
         .select_only()
         .columns([C::OwnerId, C::Scheme, C::Name])
-        .filter(C::OwnerId.is_in(owners.iter().copied()))
+        .filter(C::OwnerId.is_in(padded(owners)))
         .filter(C::State.eq("verified"))
         .filter(C::DeletedAt.is_null())
         .into_tuple()
@@ -121,7 +121,7 @@ pub async fn ended_registrations(
         .and_where(source_registrant::Column::AccountId.eq(account))
         .take();
     let ended = source::Entity::find()
-        .filter(source::Column::DomainId.is_in(domains.iter().copied()))
+        .filter(source::Column::DomainId.is_in(padded(domains)))
         .filter(source::Column::EndedAt.is_not_null())
         .filter(source::Column::Id.in_subquery(own))
         .all(on.connection())

@@ -7,6 +7,7 @@ use sea_orm::{
 };
 
 use super::entity::{attempt, domain, source, source_day};
+use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
 /// Attempts stored of one source; each further one replaces the oldest.
@@ -52,7 +53,7 @@ impl Write {
         )
         .await?;
         source_day::Entity::delete_many()
-            .filter(C::SourceId.is_in(sources))
+            .filter(C::SourceId.is_in(padded(&sources)))
             .filter(C::Day.lte(today - DAYS_PER_SOURCE))
             .exec(self.connection())
             .await?;
@@ -173,7 +174,7 @@ impl Write {
     /// The domains with these keys, by which the caller checks whether its leases still hold.
     pub async fn leased_domains(&self, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
         let mut query = domain::Entity::find()
-            .filter(domain::Column::Id.is_in(ids.iter().copied()))
+            .filter(domain::Column::Id.is_in(padded(ids)))
             .filter(domain::Column::DeletedAt.is_null())
             .filter(domain::Column::Lease.is_not_null())
             .order_by_asc(domain::Column::Id);

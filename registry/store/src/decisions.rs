@@ -6,6 +6,7 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder
 use uuid::Uuid;
 
 use super::entity::decision;
+use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
 /// The decisions on these agents, oldest first.
@@ -17,7 +18,7 @@ pub async fn decisions_on(
         return Ok(Vec::new());
     }
     Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(decision::Column::AgentId.is_in(padded(agents)))
         .order_by_asc(decision::Column::Id)
         .all(on.connection())
         .await?)
@@ -32,7 +33,7 @@ pub async fn decisions_by_person(
         return Ok(Vec::new());
     }
     Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(decision::Column::AgentId.is_in(padded(agents)))
         .filter(decision::Column::Rule.eq(Rule::Person.as_str()))
         .order_by_asc(decision::Column::Id)
         .all(on.connection())
@@ -50,7 +51,7 @@ pub async fn decisions_since(
         return Ok(Vec::new());
     }
     Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(decision::Column::AgentId.is_in(padded(agents)))
         .filter(decision::Column::At.gt(since))
         .order_by_desc(decision::Column::Id)
         .limit(limit)

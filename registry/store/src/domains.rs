@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{agent, attempt, domain, proof, source, source_registrant};
-use super::rows::{can_be_stored, locked};
+use super::rows::{can_be_stored, locked, padded};
 use super::{Handle, StoreError, Write};
 
 /// The live domain of that name; inside a write, locked until it ends.
@@ -34,7 +34,7 @@ pub async fn domains_by_ids(
         return Ok(Vec::new());
     }
     Ok(domain::Entity::find()
-        .filter(domain::Column::Id.is_in(ids.iter().copied()))
+        .filter(domain::Column::Id.is_in(padded(ids)))
         .all(on.connection())
         .await?)
 }
@@ -123,7 +123,7 @@ pub async fn sources_of(
         return Ok(Vec::new());
     }
     Ok(source::Entity::find()
-        .filter(source::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(source::Column::DomainId.is_in(padded(domain_ids)))
         .filter(source::Column::EndedAt.is_null())
         .order_by_asc(source::Column::Id)
         .all(on.connection())
@@ -158,7 +158,7 @@ pub async fn proofs_of(
         return Ok(Vec::new());
     }
     Ok(proof::Entity::find()
-        .filter(proof::Column::DomainId.is_in(domain_ids.iter().copied()))
+        .filter(proof::Column::DomainId.is_in(padded(domain_ids)))
         .filter(proof::Column::EndedAt.is_null())
         .order_by_asc(proof::Column::Id)
         .all(on.connection())

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{CaseStatement, Expr};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect};
 
 use super::entity::{domain, pace};
-use super::rows::locked;
+use super::rows::{MAX_ROWS, locked, padded};
 use super::{Handle, Store, StoreError, Write};
 
 /// The key of the one row of `pace`. Every lease locks it first, so that leases are given one after another.
@@ -28,7 +29,6 @@ impl Store {
             .one(write.connection())
             .await?;
         let mut busy = write.networks_busy(now).await?;
-        let mut members: HashMap<&str, Vec<i64>> = HashMap::new();
         let mut too_many = Vec::new();
         for (id, network) in networks {
             let visits = busy.entry(network.clone()).or_default();
@@ -37,18 +37,8 @@ impl Store {
             } else {
                 *visits += 1;
             }
-            members.entry(network).or_default().push(*id);
         }
-        for (network, ids) in members {
-            domain::Entity::update_many()
-                .set(domain::ActiveModel {
-                    network: Set(Some(network.into())),
-                    ..Default::default()
-                })
-                .filter(domain::Column::Id.is_in(ids))
-                .exec(write.connection())
-                .await?;
-        }
+        write.networks_set(networks).await?;
         if !too_many.is_empty() {
             domain::Entity::update_many()
                 .set(domain::ActiveModel {
@@ -66,6 +56,25 @@ impl Store {
 }
 
 impl Write {
+    /// Sets the address block of each of these domains. Most have one of their own, so a statement for each block would be
+    /// one for each domain, under the lock that all leases wait for.
+    async fn networks_set(&self, networks: &[(i64, String)]) -> Result<(), StoreError> {
+        for some in networks.chunks(MAX_ROWS) {
+            let some = padded(some);
+            let mut network = CaseStatement::new();
+            for (id, block) in &some {
+                let is_this = domain::Column::Id.eq(*id);
+                network = network.case(is_this, Expr::value(block.as_str()));
+            }
+            domain::Entity::update_many()
+                .col_expr(domain::Column::Network, network.into())
+                .filter(domain::Column::Id.is_in(some.iter().map(|(id, _)| *id)))
+                .exec(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
     /// How many visits are under way in each address block; a check of proofs counts as one.
     pub(super) async fn networks_busy(&self, now: i64) -> Result<HashMap<String, u32>, StoreError> {
         let rows: Vec<(String, i64)> = domain::Entity::find()

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
-use super::rows::locked;
+use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
 /// The most checks stored of a domain.
@@ -86,7 +86,7 @@ pub async fn enrolled_of(
         return Ok(Vec::new());
     }
     Ok(enrolled_key::Entity::find()
-        .filter(enrolled_key::Column::DomainId.is_in(domains.iter().copied()))
+        .filter(enrolled_key::Column::DomainId.is_in(padded(domains)))
         .order_by_asc(enrolled_key::Column::Kid)
         .all(on.connection())
         .await?)

@@ -9,7 +9,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::{agent, break_glass, review, review_approval, source, source_registrant};
-use super::rows::can_be_stored;
+use super::rows::{can_be_stored, padded};
 use super::{Handle, StoreError, Write};
 
 /// The review with that id.
@@ -183,7 +183,7 @@ pub async fn reviews_open(
 fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
     use review::{Column as C, Entity};
     Entity::find()
-        .filter(C::AgentId.is_in(agents.iter().copied()))
+        .filter(C::AgentId.is_in(padded(agents)))
         .filter(
             Expr::col((Entity, C::State))
                 .cast_as("text")

@@ -9,7 +9,10 @@ use super::{Handle, StoreError, Write};
 pub(super) const MAX_VALUES: usize = 30_000;
 /// The most rows of one statement. Statements of a few sizes are prepared once and reused, which saves more time than
 /// fewer, larger statements would.
-const MAX_ROWS: usize = 64;
+pub(super) const MAX_ROWS: usize = 64;
+
+/// The most keys that are padded: beyond, a statement takes longer to run than to prepare.
+const MAX_PADDED: usize = 4_096;
 
 impl Write {
     /// Inserts any number of rows in their order; `conflict` handles existing ones.
@@ -53,6 +56,18 @@ pub(super) fn locked<E: EntityTrait>(on: &impl Handle, query: Select<E>) -> Sele
     }
 }
 
+/// These keys for a condition `IN (…)`, the last one repeated up to a power of two: statements of a few sizes are prepared
+/// once and reused, while one for each number of keys would displace all others.
+pub(super) fn padded<T: Clone>(keys: &[T]) -> Vec<T> {
+    let mut padded = keys.to_vec();
+    if let Some(last) = keys.last()
+        && keys.len() <= MAX_PADDED
+    {
+        padded.resize(keys.len().next_power_of_two(), last.clone());
+    }
+    padded
+}
+
 /// Whether a text column can store the text: PostgreSQL stores no U+0000, and refuses queries that contain it.
 pub(super) fn can_be_stored(text: &str) -> bool {
     !text.contains('\0')
@@ -70,6 +85,24 @@ fn rows_of_statement(left: usize, columns: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_are_padded_with_one_of_them_to_a_few_sizes() {
+        assert_eq!(padded::<i64>(&[]), [0_i64; 0]);
+        assert_eq!(padded(&[7]), [7]);
+        assert_eq!(padded(&[1, 2, 3]), [1, 2, 3, 3]);
+        for count in 1..=5_000_usize {
+            let keys: Vec<usize> = (0..count).collect();
+            let padded = padded(&keys);
+            assert_eq!(padded[..count], keys);
+            assert!(padded[count..].iter().all(|key| *key == count - 1));
+            let is_padded = padded.len().is_power_of_two() && padded.len() < 2 * count.max(1);
+            assert!(
+                is_padded || count > MAX_PADDED && padded.len() == count,
+                "{count}"
+            );
+        }
+    }
 
     #[test]
     fn statements_stay_within_the_limits_and_insert_every_row() {

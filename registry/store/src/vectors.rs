@@ -8,7 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::{agent_vectors, model};
-use super::rows::locked;
+use super::rows::{locked, padded};
 use super::{Handle, Store, StoreError, Write};
 
 /// Agents per page of a walk over all vectors, about a megabyte and a half.
@@ -36,7 +36,7 @@ pub async fn vectors_of(
 ) -> Result<Vec<agent_vectors::Model>, StoreError> {
     Ok(agent_vectors::Entity::find()
         .filter(agent_vectors::Column::ModelId.eq(model))
-        .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(agent_vectors::Column::AgentId.is_in(padded(agents)))
         .all(on.connection())
         .await?)
 }

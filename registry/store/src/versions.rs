@@ -12,7 +12,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::{agent, body, version, version_source};
-use super::rows::can_be_stored;
+use super::rows::{can_be_stored, padded};
 use super::{Handle, Kept, StoreError, StoreErrorKind, Write};
 
 /// Versions stored of one agent, besides the approved, the newest and the pending one.
@@ -33,7 +33,7 @@ pub async fn versions_by_ids(
         return Ok(Vec::new());
     }
     Ok(version::Entity::find()
-        .filter(version::Column::Id.is_in(ids.iter().copied()))
+        .filter(version::Column::Id.is_in(padded(ids)))
         .all(on.connection())
         .await?)
 }
@@ -90,7 +90,7 @@ pub async fn version_keys(on: &impl Handle, ids: &[Uuid]) -> Result<Vec<VersionK
             C::ObservedAt,
             C::Standing,
         ])
-        .filter(C::Id.is_in(ids.iter().copied()))
+        .filter(C::Id.is_in(padded(ids)))
         .into_model::<VersionKey>()
         .all(on.connection())
         .await?)
@@ -161,7 +161,7 @@ pub async fn key_sets_of(
     Ok(version::Entity::find()
         .select_only()
         .columns([version::Column::Id, version::Column::KeySets])
-        .filter(version::Column::Id.is_in(versions.iter().copied()))
+        .filter(version::Column::Id.is_in(padded(versions)))
         .into_tuple()
         .all(on.connection())
         .await?)
@@ -307,7 +307,7 @@ impl Write {
         }
         let mut marked = version::Entity::update_many()
             .col_expr(C::Derivation, Expr::value(UNDERIVED))
-            .filter(C::AgentId.is_in(agents.iter().copied()))
+            .filter(C::AgentId.is_in(padded(agents)))
             .filter(C::Signature.ne(SignatureState::Unsigned.as_str()));
         if let Some(but) = but {
             marked = marked.filter(C::Id.ne(but));
@@ -333,7 +333,7 @@ impl Write {
         }
         version::Entity::update_many()
             .set(change)
-            .filter(version::Column::Id.is_in(ids.iter().copied()))
+            .filter(version::Column::Id.is_in(padded(ids)))
             .exec(self.connection())
             .await?;
         Ok(())
@@ -349,7 +349,7 @@ impl Write {
                 version::Column::Repeats,
                 Expr::col(version::Column::Repeats).add(1),
             )
-            .filter(version::Column::Id.is_in(ids.iter().copied()))
+            .filter(version::Column::Id.is_in(padded(ids)))
             .exec(self.connection())
             .await?;
         Ok(())

@@ -11,7 +11,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::entity::{domain, pace};
 use super::networks::{PACE, VISITS_PER_NETWORK};
-use super::rows::locked;
+use super::rows::{locked, padded};
 use super::{Handle, Store, StoreError, Write};
 
 /// How often more domains are picked if those found are in busy address blocks.
@@ -259,13 +259,14 @@ impl Write {
         request: &LeaseRequest,
         rows: &mut [domain::Model],
     ) -> Result<(), StoreError> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         domain::Entity::update_many()
             .set(domain::ActiveModel {
                 lease: Set(Some(request.lease)),
                 leased_until: Set(Some(request.leased_until)),
                 ..Default::default()
             })
-            .filter(domain::Column::Id.is_in(rows.iter().map(|row| row.id)))
+            .filter(domain::Column::Id.is_in(padded(&ids)))
             .exec(self.connection())
             .await?;
         for row in rows {

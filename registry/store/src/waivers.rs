@@ -7,6 +7,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::entity::waiver;
+use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
 /// Which waivers a list has.
@@ -29,7 +30,7 @@ pub async fn waivers_of(
         return Ok(Vec::new());
     }
     Ok(waiver::Entity::find()
-        .filter(waiver::Column::AgentId.is_in(agents.iter().copied()))
+        .filter(waiver::Column::AgentId.is_in(padded(agents)))
         .filter(waiver::Column::EndedAt.is_null())
         .order_by_asc(waiver::Column::Id)
         .all(on.connection())

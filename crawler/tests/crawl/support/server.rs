@@ -132,6 +132,32 @@ impl ScriptedReply {
     }
 }
 
+/// Connections of a server so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Connections {
+    pub accepted: usize,
+    pub open: usize,
+}
+
+/// Counts a connection as open until it is dropped.
+struct OpenConnection(watch::Sender<Connections>);
+
+impl OpenConnection {
+    fn new(connections: &watch::Sender<Connections>) -> Self {
+        connections.send_modify(|now| {
+            now.accepted += 1;
+            now.open += 1;
+        });
+        Self(connections.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.send_modify(|now| now.open -= 1);
+    }
+}
+
 type Handler = dyn Fn(&Request) -> ScriptedReply + Send + Sync;
 
 /// A running server. Stops when dropped.
@@ -140,6 +166,7 @@ pub struct Server {
     scheme: &'static str,
     requests: Arc<Mutex<Vec<Request>>>,
     count: watch::Receiver<usize>,
+    connections: watch::Receiver<Connections>,
     written: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -178,6 +205,7 @@ impl Server {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::new(AtomicUsize::new(0));
         let (sender, count) = watch::channel(0);
+        let (opened, connections) = watch::channel(Connections::default());
         let scheme = if tls.is_some() { "https" } else { "http" };
         let task = tokio::spawn(accept(
             listener,
@@ -185,6 +213,7 @@ impl Server {
             Arc::new(handler),
             Arc::clone(&requests),
             sender,
+            opened,
             Arc::clone(&written),
         ));
         Self {
@@ -192,6 +221,7 @@ impl Server {
             scheme,
             requests,
             count,
+            connections,
             written,
             task,
         }
@@ -218,6 +248,21 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
+    /// The connections so far.
+    pub fn connections(&self) -> Connections {
+        *self.connections.borrow()
+    }
+
+    /// Waits until the connections are as expected, and returns them; if they never are the test fails instead of hanging.
+    pub async fn connections_are(&self, expected: impl Fn(Connections) -> bool) -> Connections {
+        let mut connections = self.connections.clone();
+        let reached = connections.wait_for(|now| expected(*now));
+        let reached = tokio::time::timeout(Duration::from_secs(60), reached).await;
+        *reached
+            .unwrap_or_else(|_| panic!("it stayed at {:?}", self.connections()))
+            .unwrap()
+    }
+
     /// Waits until this many requests have arrived.
     pub fn arrived(&self, count: usize) -> impl Future<Output = ()> + use<> {
         let mut counter = self.count.clone();
@@ -233,12 +278,14 @@ async fn accept(
     handler: Arc<Handler>,
     requests: Arc<Mutex<Vec<Request>>>,
     count: watch::Sender<usize>,
+    opened: watch::Sender<Connections>,
     written: Arc<AtomicUsize>,
 ) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             return;
         };
+        let open = OpenConnection::new(&opened);
         let (handler, requests, count, written, tls) = (
             Arc::clone(&handler),
             Arc::clone(&requests),
@@ -247,6 +294,7 @@ async fn accept(
             tls.clone(),
         );
         tokio::spawn(async move {
+            let _open = open;
             match tls {
                 None => serve(stream, &handler, &requests, &count, &written).await,
                 Some(tls) => {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use tantivy::directory::error::OpenReadError;
+
 use super::oracle::random_agent;
 use super::replicas::whole;
 use super::*;
@@ -228,4 +230,43 @@ fn what_passes_is_no_damage() {
     let broken: Result<(), IndexError> = index.asked(|_| panic!("as the search library does"));
     assert!(matches!(broken, Err(IndexError::Damaged(_))));
     assert!(index.damage().is_some());
+}
+
+/// A process without file descriptors cannot commit, and cannot read what it has not opened. A rebuild would not help, and
+/// the index goes on as soon as there are some.
+#[test]
+fn a_shortage_of_descriptors_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = damageable(dir.path());
+    let error = |way: usize, code: i32| {
+        let system = std::io::Error::from_raw_os_error(code);
+        match way {
+            0 => IndexError::Io {
+                path: dir.path().to_owned(),
+                source: system,
+            },
+            1 => IndexError::from(system),
+            _ => {
+                let of_file = OpenReadError::wrap_io_error(system, "meta.json".into());
+                IndexError::from(tantivy::TantivyError::from(of_file))
+            }
+        }
+    };
+    for way in 0..3 {
+        for (code, is_damage) in [(23, false), (24, false), (5, true)] {
+            let told = format!("{way} {code}");
+            for _ in 0..10 {
+                index.note_commit(&Err(error(way, code)), index.rebuilt());
+            }
+            assert_eq!(index.damage().is_some(), is_damage, "commits {told}");
+            if !is_damage {
+                let asked = index.asked(|_| Err::<(), _>(error(way, code)));
+                assert!(asked.is_err());
+                assert_eq!(index.damage(), None, "a search {told}");
+            }
+        }
+        mend(&index);
+    }
+    index.apply(Vec::new(), &[id(4)], 3).unwrap();
+    assert_eq!(index.search(&all()).unwrap().total, 148);
 }

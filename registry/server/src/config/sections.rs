@@ -174,7 +174,7 @@ pub struct CrawlerConfig {
     pub key_hosts: Vec<String>,
     /// A URL (`https:` or `mailto:`) for owners of crawled domains; sent with every request.
     pub contact: String,
-    /// Maximum number of visits at once.
+    /// Maximum number of visits at once, each of which opens up to four files.
     pub concurrency: usize,
     /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is less.
     pub least_rate: f64,
@@ -355,7 +355,7 @@ pub struct LimitsConfig {
     pub pending_nominations: u64,
     /// Anonymous writes per minute and address.
     pub anonymous_writes_per_minute: u32,
-    /// Connections open at once.
+    /// Connections open at once; fewer where the process may not open enough files.
     pub connections: usize,
     /// Connections open at once from one address, `trusted_proxies` excepted.
     pub connections_per_address: usize,

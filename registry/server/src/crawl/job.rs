@@ -25,6 +25,7 @@ use crate::ownership::first_check::visits_permitted;
 use crate::sources::card_url;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks;
+use crate::visits::outage::open_breaker_for_shortage;
 
 /// How often to poll for due visits without a wake-up: other processes may have registered something.
 const POLL: Duration = Duration::from_secs(1);
@@ -126,6 +127,10 @@ impl Frontier for DatabaseFrontier {
         visits_give_back(&self.context, &held, pause)
             .await
             .map_err(|error| OwnerError(error.to_string()))
+    }
+
+    fn note_descriptor_shortage(&self) {
+        open_breaker_for_shortage(&self.context);
     }
 }
 

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ipnet::IpNet;
 
 use crate::config::Config;
+use crate::descriptors::DescriptorBudget;
 use crate::http::client_address::{is_within, network};
-
-/// Connections use at most three quarters of the process's file descriptors.
-const SHARE: (u64, u64) = (3, 4);
 
 /// The count of open connections.
 #[derive(Debug)]
@@ -40,30 +38,33 @@ pub struct ConnectionSlot {
 impl Connections {
     /// As many connections as the configuration and the process's file descriptors allow.
     pub fn new(config: &Config) -> Self {
+        Self::within(config, DescriptorBudget::of(config))
+    }
+
+    fn within(config: &Config, budget: DescriptorBudget) -> Self {
         let configured = config.limits.connections;
-        let wanted = (configured as u64)
-            .saturating_mul(SHARE.1)
-            .div_ceil(SHARE.0);
-        let most = match descriptors(wanted) {
-            Some(allowed) if allowed <= wanted => {
-                let share = allowed.saturating_mul(SHARE.0) / SHARE.1;
-                configured.min(usize::try_from(share).unwrap_or(usize::MAX))
-            }
-            _ => configured,
-        };
+        let most = budget.connections();
+        let mut most_per_address = config.limits.connections_per_address;
         if most < configured {
             tracing::warn!(
                 configured,
                 most,
                 "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
             );
+            // Where there are few, one address must not have all of them.
+            most_per_address = most_per_address.min(most / 2).max(1);
         }
         Self {
             most,
-            most_per_address: config.limits.connections_per_address,
+            most_per_address,
             exempt: config.server.trusted_proxies.clone(),
             open: Mutex::default(),
         }
+    }
+
+    /// The most connections that are open at once.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// A slot for one more connection from that address; `None` if a limit is reached.
@@ -106,32 +107,6 @@ impl Drop for ConnectionSlot {
             }
         }
     }
-}
-
-/// The limit of open files of this process, raised to the wanted number if the system allows: many systems set a low
-/// soft limit. `None` if there is no limit, or it cannot be read.
-#[cfg(unix)]
-fn descriptors(wanted: u64) -> Option<u64> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let given = getrlimit(Resource::Nofile);
-    let current = given.current?;
-    if current >= wanted {
-        return Some(current);
-    }
-    let raised = given.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let limit = Rlimit {
-        current: Some(raised),
-        maximum: given.maximum,
-    };
-    match setrlimit(Resource::Nofile, limit) {
-        Ok(()) => Some(raised),
-        Err(_) => Some(current),
-    }
-}
-
-#[cfg(not(unix))]
-fn descriptors(_: u64) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]
@@ -181,6 +156,25 @@ mod tests {
         assert!(from(&connections, "192.0.2.1").is_none());
         drop(held);
         assert!(from(&connections, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn one_address_never_has_all_connections_that_few_descriptors_allow() {
+        let config = Config::default();
+        let needed = DescriptorBudget::within(&config, None).needed();
+        // All but a hundred of the ten thousand connections are missing.
+        let budget = DescriptorBudget::within(&config, Some(needed - 9_900));
+        let connections = Arc::new(Connections::within(&config, budget));
+        let held: Vec<_> = (0..50)
+            .map(|_| from(&connections, "192.0.2.1").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.1").is_none());
+        let others: Vec<_> = (0..50)
+            .map(|_| from(&connections, "192.0.2.2").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.3").is_none());
+        drop((held, others));
+        assert!(from(&connections, "192.0.2.3").is_some());
     }
 
     #[test]

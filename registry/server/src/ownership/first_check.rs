@@ -54,7 +54,10 @@ pub(crate) async fn visits_permitted(
     context: &Context,
     leased: Vec<Leased>,
 ) -> Result<Vec<Leased>, StoreError> {
-    let checks = leased.iter().map(|visit| check_first(context, visit));
+    let registry = registry_host(context);
+    let checks = leased
+        .iter()
+        .map(|visit| check_first(context, &registry, visit));
     let checks = join_all(checks).await;
     let mut permitted = Vec::with_capacity(leased.len());
     let mut later = Vec::new();
@@ -88,16 +91,15 @@ pub(crate) async fn visits_permitted(
     Ok(permitted)
 }
 
-async fn check_first(context: &Context, (row, due): &Leased) -> FirstCheckResult {
+async fn check_first(context: &Context, registry: &str, (row, due): &Leased) -> FirstCheckResult {
     if due.iter().any(|source| source.attempts > 0) {
         return FirstCheckResult::Free;
     }
     let Some(host) = host_of(&row.name) else {
         return FirstCheckResult::Free;
     };
-    let registry = registry_host(context);
     let fetcher = &context.network.fetcher;
-    let outcome = fetcher.check_dns_standing(host, &registry, None, context.clock.now());
+    let outcome = fetcher.check_dns_standing(host, registry, None, context.clock.now());
     let verdict = tokio::time::timeout(LOOKUP, outcome)
         .await
         .map_or(CheckVerdict::Failed, |check| check.verdict);

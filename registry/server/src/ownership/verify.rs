@@ -24,7 +24,7 @@ use crate::ownership::owner_vouches::end_superseded;
 use crate::ownership::proofs::check_rows;
 use crate::ownership::succession::follow_owner;
 use crate::ownership::{CheckRequest, CheckResult, Claimant, domain_check, is_provable};
-use crate::sources::host_of;
+use crate::sources::{host_of, https_origin};
 use crate::visits::SPACING;
 use crate::visits::outage::is_breaker_open;
 
@@ -101,7 +101,9 @@ pub(crate) async fn run_check(
     context: &Context,
     request: &CheckRequest,
 ) -> Result<CheckResult, AppError> {
-    let fetcher = &context.network.fetcher;
+    let shared = context.network.fetcher.as_ref();
+    let own = https_origin(&request.host).map(|origin| shared.for_visit(&origin));
+    let fetcher = own.as_ref().unwrap_or(shared);
     let now = context.clock.now();
     let result = domain_check::check_domain(fetcher, &registry_host(context), request, now).await;
     Ok(CheckResult {

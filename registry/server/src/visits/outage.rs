@@ -15,6 +15,20 @@ pub fn resume_outage(context: &Context) {
     }
 }
 
+/// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
+/// failure is held against an agent: a process in that state fails in other ways too.
+pub(crate) fn open_breaker_for_shortage(context: &Context) {
+    let known = context.stream.breaker_open_since();
+    if known.is_none() {
+        tracing::error!(
+            "no file descriptors are left: visits are made later, and agents keep their state; raise the limit of this \
+             process (ulimit -n, LimitNOFILE), or lower crawler.concurrency"
+        );
+    }
+    let since = known.unwrap_or_else(|| context.now().into());
+    context.stream.hold_brake(since);
+}
+
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
 pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError> {
     if breaker_open_since(context).is_some() {

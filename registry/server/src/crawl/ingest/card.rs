@@ -83,7 +83,7 @@ pub(crate) async fn ingest_card(
         key_changed(write, ledger, &mut state).await?;
     }
     assign_name(write, group, ledger, &mut state, &card).await?;
-    group.agents.insert(id, state);
+    group.add_agent(state);
     Ok(is_new)
 }
 
@@ -135,7 +135,7 @@ async fn assign_name(
         return Ok(());
     };
     let name = &card.fetched.parsed.card.name;
-    let identifiers = group.identifiers_of(state.agent.id);
+    let identifiers = group.identifiers_of(domain.id, state.agent.id);
     let standing = card.standing;
     urn::assign(write, ledger, state, domain, identifiers, name, standing).await
 }

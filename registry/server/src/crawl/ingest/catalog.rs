@@ -235,7 +235,7 @@ impl CatalogReader {
                 nominations.take(write, row.id, self.now).await?;
             }
             self.listed.insert(row.id);
-            group.sources.insert(row.id, row);
+            group.add_source(row);
             self.changed = true;
         }
         Ok(())
@@ -308,8 +308,7 @@ async fn miss(
         row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && missing(row)
     };
     let missed: Vec<i64> = group
-        .sources
-        .values()
+        .all_of_domain(catalog.domain_id)
         .filter(|row| named_by(row))
         .map(|row| row.id)
         .collect();

@@ -6,12 +6,11 @@ use std::net::IpAddr;
 use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::planned::Planned;
 use a2a_crawler::{Freshness, SourceOutcome, SourceVerdict, VisitOutcome};
-use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::entity::{
-    account, agent, attempt, decision, domain, enrolled_key, source, source_day,
+    account, attempt, decision, domain, enrolled_key, source, source_day,
 };
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{
@@ -23,6 +22,7 @@ use uuid::Uuid;
 use crate::admission::coverage::{SourceCoverage, origin_of};
 use crate::commit::state::AgentState;
 use crate::crawl::ingest::attempts::attempts_with_details;
+use crate::crawl::ingest::by_domain::DomainIndex;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;
@@ -42,6 +42,8 @@ pub(crate) struct Group {
     pub(crate) domains: HashMap<i64, domain::Model>,
     pub(crate) sources: BTreeMap<i64, source::Model>,
     pub(crate) agents: BTreeMap<Uuid, AgentState>,
+    /// Which of them belong to each domain.
+    pub(super) by_domain: DomainIndex,
     /// Approved and newest versions of those agents.
     pub(crate) versions: HashMap<Uuid, VersionKey>,
     /// The decisions of persons on those agents, oldest first.
@@ -92,13 +94,13 @@ impl Group {
                 open_review: None,
                 further_reviews: Vec::new(),
             };
-            group.agents.insert(state.agent.id, state);
+            group.add_agent(state);
         }
         for row in domains::sources_of(write, &keys).await? {
             if row.full_wanted {
                 group.full.insert(row.id);
             }
-            group.sources.insert(row.id, row);
+            group.add_source(row);
         }
         let quiet = |one: &SourceOutcome| matches!(one.verdict, SourceVerdict::NotModified(_));
         let mut visited = outcomes.iter().flat_map(|outcome| &outcome.sources);
@@ -138,6 +140,7 @@ impl Group {
         write: &Write,
         outcomes: &[VisitOutcome],
     ) -> Result<(), AppError> {
+        let has_unfed = |domain: &i64| !self.unfed_of(*domain).is_empty();
         let eventful: BTreeSet<i64> = outcomes
             .iter()
             .filter(|outcome| {
@@ -146,7 +149,7 @@ impl Group {
                 !outcome.sources.iter().all(quiet)
             })
             .map(|outcome| outcome.domain_key)
-            .chain(self.unfed().map(|agent| agent.domain_id))
+            .chain(self.domains.keys().copied().filter(has_unfed))
             .collect();
         let ids: Vec<Uuid> = self
             .agents
@@ -217,37 +220,10 @@ impl Group {
         self.sources.get(&source)?.agent_id
     }
 
-    /// The identifiers of an agent in catalogs of its domain, the oldest catalog first.
-    pub(crate) fn identifiers_of(&self, agent: Uuid) -> impl Iterator<Item = &str> {
-        self.sources
-            .values()
-            .filter(move |row| row.agent_id == Some(agent) && row.ended_at.is_none())
-            .filter_map(move |row| self.identifier_of(row))
-    }
-
     /// The identifier of an entry, where a catalog of its domain gave it.
     pub(crate) fn identifier_of<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let catalog = row.catalog_id.and_then(|id| self.sources.get(&id));
         self.standings.identifier(row, catalog)
-    }
-
-    /// The coverage of a source's card.
-    pub(crate) fn coverage_of(&self, source: i64) -> CoverageLevel {
-        self.sources
-            .get(&source)
-            .map_or(CoverageLevel::Nomination, |row| {
-                self.standings.of_source(row, self.sources.values())
-            })
-    }
-
-    /// The highest coverage among an agent's sources.
-    pub(crate) fn coverage_of_agent(&self, agent: Uuid) -> CoverageLevel {
-        let feeding = self
-            .sources
-            .values()
-            .filter(|row| row.agent_id == Some(agent));
-        let standings = feeding.map(|row| self.coverage_of(row.id));
-        standings.max().unwrap_or(CoverageLevel::Nomination)
     }
 
     /// Records the origin of a source's full response.
@@ -269,20 +245,6 @@ impl Group {
     pub(crate) fn touch(&mut self, source: i64) -> Option<&mut source::Model> {
         self.seen.insert(source);
         self.sources.get_mut(&source)
-    }
-
-    /// The agents without a source.
-    pub(crate) fn unfed(&self) -> impl Iterator<Item = &agent::Model> {
-        let fed: BTreeSet<Uuid> = self
-            .sources
-            .values()
-            .filter(|source| source.ended_at.is_none())
-            .filter_map(|source| source.agent_id)
-            .collect();
-        self.agents
-            .values()
-            .map(|state| &state.agent)
-            .filter(move |agent| !fed.contains(&agent.id) && agent.retired_at.is_none())
     }
 
     /// Appends to the detail of the last attempt of a source.
@@ -366,19 +328,18 @@ impl Group {
             .get_mut(&domain)
             .and_then(|row| row.wanted_at.take());
         if wanted.is_some() {
-            for source in self.sources.values_mut() {
-                if source.domain_id == domain {
+            let ids: Vec<i64> = self.all_of_domain(domain).map(|row| row.id).collect();
+            for id in ids {
+                let full_wanted = self.full.contains(&id);
+                if let Some(source) = self.touch(id) {
                     source.planned_at = source.planned_at.or(Some(source.next_due_at));
                     source.next_due_at = earliest;
-                    source.full_wanted = self.full.contains(&source.id);
-                    self.seen.insert(source.id);
+                    source.full_wanted = full_wanted;
                 }
             }
         }
         let due = self
-            .sources
-            .values()
-            .filter(|source| source.domain_id == domain && source.ended_at.is_none())
+            .of_domain(domain)
             // A missing catalog is fetched along with other sources; one of a kind that only a later build knows is
             // not.
             .filter(|source| source.liveness != SourceState::Absent)

@@ -6,6 +6,7 @@
 
 pub mod arrival;
 pub mod attempts;
+mod by_domain;
 pub mod card;
 pub mod catalog;
 pub mod entries;
@@ -158,8 +159,7 @@ async fn ingest_visit(
         }
     }
     let domain = outcome.domain_key;
-    let unfed = group.unfed().filter(|agent| agent.domain_id == domain);
-    fed.extend(unfed.map(|agent| agent.id).collect::<Vec<_>>());
+    fed.extend(group.unfed_of(domain));
     // After all sources: one that fails does not matter while another one answers.
     for agent in fed {
         follow_liveness(group, ledger, agent, now);

@@ -38,12 +38,6 @@ impl Group {
         self.sources.get(&source).is_some_and(is_catalog)
     }
 
-    /// The sources of a domain that have not ended.
-    pub(crate) fn of_domain(&self, domain: i64) -> impl Iterator<Item = &source::Model> {
-        let live = move |row: &&source::Model| row.domain_id == domain && row.ended_at.is_none();
-        self.sources.values().filter(live)
-    }
-
     /// The source of a catalog's entry: the one with its identifier, else one with its URL.
     pub(crate) fn source_of(&self, catalog: &source::Model, entry: &CatalogEntry) -> Option<i64> {
         let all = || self.of_domain(catalog.domain_id);

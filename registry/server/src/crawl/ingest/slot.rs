@@ -73,7 +73,7 @@ struct AgentMatcher<'a> {
 impl<'a> AgentMatcher<'a> {
     fn of(group: &'a Group, source: i64, content: &'a CardContent) -> Option<Self> {
         let row = group.sources.get(&source)?;
-        let mut sources = group.sources.values();
+        let mut sources = group.all_of_domain(row.domain_id);
         let other = sources.find(|other| other.id != source && asks_alike(row, other));
         Some(Self {
             group,
@@ -99,9 +99,7 @@ impl<'a> AgentMatcher<'a> {
     }
 
     fn in_domain(&self) -> impl Iterator<Item = &'a AgentState> {
-        let domain = self.row.domain_id;
-        let agents = self.group.agents.values();
-        agents.filter(move |state| state.agent.domain_id == domain)
+        self.group.agents_of_domain(self.row.domain_id)
     }
 
     /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have
@@ -146,7 +144,8 @@ impl<'a> AgentMatcher<'a> {
 
     /// Whether an agent has at least the coverage of this source, which then may not change it.
     fn may_feed(&self, state: &AgentState) -> bool {
-        let theirs = self.group.coverage_of_agent(state.agent.id);
+        let agent = &state.agent;
+        let theirs = self.group.coverage_of_agent(agent.domain_id, agent.id);
         match (self.standing, theirs) {
             (CoverageLevel::Nomination, theirs) => theirs == CoverageLevel::Nomination,
             (own, theirs) if own < theirs => {
@@ -175,10 +174,8 @@ fn limit_met(
         return None;
     }
     let standings = group
-        .agents
-        .values()
-        .filter(|state| state.agent.domain_id == row.domain_id)
-        .map(|state| group.coverage_of_agent(state.agent.id));
+        .agents_of_domain(row.domain_id)
+        .map(|state| group.coverage_of_agent(row.domain_id, state.agent.id));
     let name = &group.domains.get(&row.domain_id)?.name;
     quota(&context.config.limits, standings).refusal(name, standing)
 }
@@ -232,15 +229,12 @@ fn new_agent(
     let id = agent.id;
     let data = json!({"domain": agent.domain, "slot": agent.slot});
     ledger.agent_event(EventKind::AgentDiscovered, id, CRAWLER, data);
-    group.agents.insert(
-        id,
-        AgentState {
-            agent,
-            holds: Vec::new(),
-            open_review: None,
-            further_reviews: Vec::new(),
-        },
-    );
+    group.add_agent(AgentState {
+        agent,
+        holds: Vec::new(),
+        open_review: None,
+        further_reviews: Vec::new(),
+    });
     Some(id)
 }
 

@@ -195,10 +195,10 @@ impl Group {
             )
             | None => LivenessState::Stale,
         };
+        let domain = self.agents.get(&agent)?.agent.domain_id;
         let fed = || {
-            self.sources
-                .values()
-                .filter(|source| source.agent_id == Some(agent) && source.ended_at.is_none())
+            self.of_domain(domain)
+                .filter(|source| source.agent_id == Some(agent))
         };
         let Some(best) = fed().min_by_key(|source| state(source)) else {
             return Some(CombinedLiveness {

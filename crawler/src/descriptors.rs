@@ -1,0 +1,29 @@
+//! File descriptors: how many a visit uses, and how to tell that there are none left.
+
+use std::io;
+
+/// Most file descriptors that a visit uses at a time, with an ordinary name server: the connection to its host, and
+/// either one to another host, which may be attempted at two of its addresses, or the look-ups before it.
+pub const DESCRIPTORS_PER_VISIT: usize = 4;
+
+/// Whether the system refused because this process, or the whole machine, has no file descriptors left.
+pub(crate) fn are_used_up(error: &io::Error) -> bool {
+    // The same numbers on Linux, macOS and the BSDs.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_shortage_of_descriptors_is_one() {
+        for (code, expected) in [(23, true), (24, true), (13, false), (111, false)] {
+            let error = io::Error::from_raw_os_error(code);
+            assert_eq!(are_used_up(&error), expected, "{error}");
+        }
+        assert!(!are_used_up(&io::Error::other("Too many open files")));
+    }
+}
