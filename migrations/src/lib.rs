@@ -36,6 +36,7 @@ mod m0027_used_attempts;
 mod m0028_owner_vouches;
 mod m0029_card_urls;
 mod m0030_derived_queries;
+mod m0032_visit_turns;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -73,6 +74,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0028_owner_vouches::Migration),
             Box::new(m0029_card_urls::Migration),
             Box::new(m0030_derived_queries::Migration),
+            Box::new(m0032_visit_turns::Migration),
         ]
     }
 }

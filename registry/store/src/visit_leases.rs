@@ -6,8 +6,10 @@ use std::time::Duration;
 use a2a_crawler::pace::{Pace, Permission};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::sea_query::{
+    Condition, Expr, ExprTrait as _, Func, LockBehavior, LockType, OnConflict,
+};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::entity::{domain, pace};
 use super::networks::{PACE, VISITS_PER_NETWORK};
@@ -78,8 +80,8 @@ impl Picked {
 }
 
 impl Store {
-    /// Leases up to `limit` due domains. Requested visits come first and are never deferred; planned ones follow, the
-    /// longest due first, as many as the pace lets begin. Of one address block no more than `VISITS_PER_NETWORK` are
+    /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned ones
+    /// follow, the longest due first, as many as the pace lets begin. Of one address block no more than `VISITS_PER_NETWORK` are
     /// leased at once. No two callers get the same domain while its lease lasts, in one process or in many: the row of
     /// the pace makes them queue.
     pub async fn visits_lease(
@@ -98,6 +100,8 @@ impl Store {
             .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
             .await?;
         let requested = picked.rows.len();
+        let reached = left.as_ref().map_or(0, |row| row.turn);
+        write.turn_reach(reached, &picked.rows).await?;
         let room = request.limit.saturating_sub(requested as u64);
         if room > 0
             && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
@@ -187,6 +191,9 @@ impl Store {
         }
         let write = self.write().await?;
         for (lease, ids) in leases {
+            if rest.is_some() {
+                write.visit_turns_renew(&ids, lease).await?;
+            }
             for (which, change) in &changes {
                 domain::Entity::update_many()
                     .set(change.clone())
@@ -248,8 +255,31 @@ pub(super) fn unleased(now: i64) -> Condition {
         )
 }
 
-fn due(now: i64) -> Condition {
-    unleased(now).add(domain::Column::VisitDueAt.lte(now))
+/// The visits of one cause that are due, in the order in which they are made.
+fn due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+    use domain::Column as C;
+    let of_cause = domain::Entity::find().filter(cause.condition());
+    match cause {
+        VisitCause::Planned => of_cause
+            .filter(unleased(now))
+            .filter(C::VisitDueAt.lte(now))
+            .order_by_asc(C::VisitDueAt),
+        // Written so that no index by time fits: the one by turn ends at the limit, while every visit of a bulk is due, and
+        // sorting all of them would cost each lease as much as there are.
+        VisitCause::Requested => of_cause
+            .filter(C::DeletedAt.is_null())
+            .filter(
+                Expr::from(Func::coalesce([
+                    Expr::col(C::LeasedUntil),
+                    Expr::value(0_i64),
+                ]))
+                .lt(now),
+            )
+            .filter(C::VisitDueAt.is_not_null())
+            .filter(Expr::col(C::VisitDueAt).add(0_i64).lte(now))
+            .order_by_asc(C::VisitTurn)
+            .order_by_asc(C::VisitDueAt),
+    }
 }
 
 impl Write {
@@ -275,7 +305,7 @@ impl Write {
         Ok(())
     }
 
-    /// Picks up to `count` more due domains, the longest due first, without those whose address block is busy.
+    /// Picks up to `count` more due domains in their order, without those whose address block is busy.
     async fn visits_pick(
         &self,
         request: &LeaseRequest,
@@ -290,11 +320,7 @@ impl Write {
             if room == 0 {
                 break;
             }
-            let mut query = domain::Entity::find()
-                .filter(due(request.now))
-                .filter(cause.condition())
-                .order_by_asc(C::VisitDueAt)
-                .limit(room);
+            let mut query = due(request.now, cause).limit(room);
             if !picked.rows.is_empty() {
                 query = query.filter(C::Id.is_not_in(picked.rows.iter().map(|row| row.id)));
             }
@@ -326,6 +352,7 @@ impl Write {
             id: Set(PACE),
             visits: Set(permission.visits),
             at: Set(Timestamp::from(permission.at).0),
+            ..Default::default()
         };
         let conflict = OnConflict::column(pace::Column::Id)
             .update_columns([pace::Column::Visits, pace::Column::At])
