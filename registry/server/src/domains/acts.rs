@@ -282,7 +282,7 @@ pub(crate) async fn domain_visible(
 /// Whether an agent of a domain is listed for the caller.
 async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
     let restricted = caller.account.is_some();
-    let rows = agents::agents_listed_of(&context.store, id, restricted).await?;
+    let rows = agents::agents_listed_of(&context.store, &[id], restricted).await?;
     let labels = caller.labels(&context.policies.in_force());
     if rows_decide(context) {
         let seen =

@@ -12,7 +12,7 @@ use crate::caller::Caller;
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const SPACING: i64 = 60 * SECOND;
 
-/// A caller's request for visits, which are made by turns (docs/architecture.md#the-way-of-a-card).
+/// A caller's request for visits, which are made by turns (docs/model.md#crawl-schedule).
 pub(crate) fn visit_request(caller: &Caller, in_bulk: bool) -> VisitRequest {
     let account = caller
         .account
