@@ -85,7 +85,7 @@ impl Write {
         let singles = match request.in_bulk {
             true => SINGLE_VISITS,
             false => {
-                let singles = waiting().filter(domain::Column::VisitTurn.lt(0));
+                let singles = waiting().filter(domain::Column::VisitTurn.lt(0_i64));
                 i64::try_from(singles.count(on).await?).unwrap_or(SINGLE_VISITS)
             }
         };
@@ -136,7 +136,7 @@ impl Write {
             .filter(C::Lease.eq(lease))
             .filter(C::Id.is_in(ids.iter().copied()))
             .filter(C::VisitIntervalUs.is_null())
-            .filter(C::VisitTurn.gte(0))
+            .filter(C::VisitTurn.gte(0_i64))
             .into_tuple()
             .all(self.connection())
             .await?;
