@@ -112,7 +112,8 @@ impl KnownSources {
     }
 
     /// Counts a source that was just added. One whose URL no other source has changes nothing else, and is not compared with
-    /// all others: a bulk may add a thousand to one domain.
+    /// all others: a bulk may add a thousand to one domain. For a stranger, who may add few, a new URL takes as long as one that
+    /// others have registered.
     fn count_new(
         &mut self,
         new: &source::Model,
@@ -123,7 +124,7 @@ impl KnownSources {
             return;
         };
         let is_other = |one: &source::Model| one.id != new.id && card_url(one) == card_url(new);
-        if self.asked.contains_key(&target) || self.all.iter().any(is_other) {
+        if !self.sees_all || self.asked.contains_key(&target) || self.all.iter().any(is_other) {
             return self.count(by, standings);
         }
         let standing = standings.of_source(new, self.all.iter());

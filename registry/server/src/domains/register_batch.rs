@@ -97,23 +97,10 @@ pub(crate) async fn write_batch(
         }
         updated.push(touched);
     }
-    let mut approved = BTreeSet::new();
-    for (registration, _) in
-        written_registrations(registrations, &results).filter(|(one, _)| one.approve)
-    {
-        if let Some(one) = domains.get(&registration.target.domain.name) {
-            approve_pending(
-                &context.config.governance,
-                &write,
-                &mut ledger,
-                caller,
-                &one.row,
-                &registration.target,
-                &mut approved,
-            )
-            .await?;
-        }
-    }
+    let approving = written_registrations(registrations, &results);
+    let approving = approving.filter(|(one, _)| one.approve);
+    let approving: Vec<&Target> = approving.map(|(one, _)| &one.target).collect();
+    batch.approve(&approving, &domains, &mut ledger).await?;
     batch.ensure_challenges(&domains).await?;
     let touched = ledger.write(&write).await?;
     write.commit().await?;
@@ -337,6 +324,34 @@ impl Batch<'_> {
             }
         }
         ledger.write(self.write).await
+    }
+
+    /// Approves the cards that wait at these targets.
+    async fn approve(
+        &self,
+        targets: &[&Target],
+        domains: &BTreeMap<String, BatchDomain>,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<(), AppError> {
+        let governance = &self.context.config.governance;
+        let mut approved = BTreeSet::new();
+        for target in targets {
+            let Some(BatchDomain { row, .. }) = domains.get(&target.domain.name) else {
+                continue;
+            };
+            let approved = &mut approved;
+            approve_pending(
+                governance,
+                self.write,
+                ledger,
+                self.caller,
+                row,
+                target,
+                approved,
+            )
+            .await?;
+        }
+        Ok(())
     }
 
     async fn ensure_challenges(
