@@ -117,6 +117,7 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
         leased_until: now + LEASE,
         lease,
         limit,
+        reserved: 0,
         pace: Pace::default(),
         steady: 0.0,
     };
@@ -141,6 +142,7 @@ both_databases!(
     single_visits_go_before_a_bulk_until_too_many_wait,
     returned_visits_of_a_bulk_do_not_come_back_before_others,
     a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back,
+    places_are_kept_for_single_visits,
     an_aborted_visit_waits_for_its_hosts_pause
 );
 
@@ -340,6 +342,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 leased_until: now + 3600 * SECOND,
                 lease: 7,
                 limit: 1,
+                reserved: 0,
                 pace: Pace::default(),
                 steady: 2.0,
             };
@@ -351,6 +354,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             leased_until: now + 3600 * SECOND,
             lease: 1,
             limit: 1_000,
+            reserved: 0,
             pace: Pace {
                 least: 0.001,
                 burst: std::time::Duration::from_secs(1),
@@ -509,6 +513,39 @@ async fn a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back(url: 
     }
     let made = lease(&store, NOW, 1, 3).await;
     assert_eq!(made, [bulk[7], bulk[0], bulk[1]]);
+}
+
+/// However many visits of a bulk and planned ones are due, the places that are kept for single visits stay free for them.
+async fn places_are_kept_for_single_visits(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let bulk = request(&store, "a", true, 0..9).await;
+    let write = store.write().await.unwrap();
+    let planned = domain::Model {
+        visit_interval_us: Some(86_400_000_000),
+        ..domain(50, NOW)
+    };
+    let planned = write.domain_insert(planned).await.unwrap().id;
+    write.commit().await.unwrap();
+    let lease = async |limit: u64| {
+        let request = LeaseRequest {
+            now: NOW,
+            leased_until: NOW + LEASE,
+            lease: 1,
+            limit,
+            reserved: 3,
+            pace: Pace::default(),
+            steady: 1_000.0,
+        };
+        let leased = store.visits_lease(&request).await.unwrap();
+        leased.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(lease(10).await, bulk[..7]);
+    assert!(lease(3).await.is_empty());
+    let single = request(&store, "b", false, 100..104).await;
+    assert_eq!(lease(3).await, single[..3]);
+    // The last single one, and what is left beside the kept places.
+    let [last, seventh, eighth] = [single[3], bulk[7], bulk[8]];
+    assert_eq!(lease(7).await, [last, seventh, eighth, planned]);
 }
 
 /// An aborted visit is due again at once, but not before its host may be contacted.

@@ -38,6 +38,8 @@ pub(super) struct Leases {
     config: WorkerConfig,
     state: LeaseState,
     failures: u32,
+    /// Whether the last request was for reserved places alone, so that nothing is known of visits for other places.
+    asked_for_reserved: bool,
 }
 
 impl Leases {
@@ -47,14 +49,21 @@ impl Leases {
             config,
             state: LeaseState::Ready,
             failures: 0,
+            asked_for_reserved: false,
         }
     }
 
     /// Sets how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
-        if room == 0 || !matches!(self.state, LeaseState::Ready) {
+        let may_ask = match self.state {
+            LeaseState::Ready => room > 0,
+            LeaseState::Waiting(_) => self.asked_for_reserved && room > self.config.reserved,
+            LeaseState::Leasing { .. } => false,
+        };
+        if !may_ask {
             return;
         }
+        self.asked_for_reserved = room <= self.config.reserved;
         let frontier = Arc::clone(&self.frontier);
         self.state = LeaseState::Leasing {
             asked_for: room,
@@ -95,10 +104,12 @@ impl Leases {
         match answer {
             Ok(visits) => {
                 self.failures = 0;
-                self.state = if visits.len() < asked_for {
-                    LeaseState::Waiting(self.until_due())
-                } else {
+                let is_full =
+                    !visits.is_empty() && visits.len() + self.config.reserved >= asked_for;
+                self.state = if is_full {
                     LeaseState::Ready
+                } else {
+                    LeaseState::Waiting(self.until_due())
                 };
                 Woken(visits)
             }
@@ -106,6 +117,7 @@ impl Leases {
                 self.failures = self.failures.saturating_add(1);
                 let wait = self.config.backoff(self.failures);
                 tracing::warn!(%error, ?wait, "could not lease visits");
+                self.asked_for_reserved = false;
                 self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep(wait)));
                 Woken(Vec::new())
             }

@@ -24,6 +24,8 @@ use lease::{Leases, Woken};
 pub struct WorkerConfig {
     /// Most concurrent visits: 64.
     pub concurrency: usize,
+    /// Places that a lease may leave free although visits are due, for visits that are more urgent: none.
+    pub reserved: usize,
     /// Most outcomes in a group: 200.
     pub group_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
@@ -45,6 +47,7 @@ impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
             concurrency: 64,
+            reserved: 0,
             group_size: 200,
             group_wait: Duration::from_millis(20),
             delivery_attempts: 3,

@@ -30,6 +30,8 @@ pub struct LeaseRequest {
     pub lease: i64,
     /// The most visits to lease.
     pub limit: u64,
+    /// How many of these places are for visits that were requested one by one, and stay free where none of them is due.
+    pub reserved: u64,
     /// The limit on how fast visits may begin.
     pub pace: Pace,
     /// Visits per second of all planned visits together.
@@ -39,6 +41,9 @@ pub struct LeaseRequest {
 /// Whether a visit was requested, and somebody waits for it, or is a planned one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitCause {
+    /// Requested, and not in bulk.
+    Single,
+    /// Requested, in bulk or not.
     Requested,
     Planned,
 }
@@ -46,6 +51,9 @@ pub(super) enum VisitCause {
 impl VisitCause {
     pub(super) fn condition(self) -> Expr {
         match self {
+            Self::Single => domain::Column::VisitIntervalUs
+                .is_null()
+                .and(domain::Column::VisitTurn.lt(0_i64)),
             Self::Requested => domain::Column::VisitIntervalUs.is_null(),
             Self::Planned => domain::Column::VisitIntervalUs.is_not_null(),
         }
@@ -81,13 +89,20 @@ impl Picked {
 
 impl Store {
     /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned ones
-    /// follow, the longest due first, as many as the pace lets begin. Of one address block no more than `VISITS_PER_NETWORK` are
+    /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one address block no more than `VISITS_PER_NETWORK` are
     /// leased at once. No two callers get the same domain while its lease lasts, in one process or in many: the row of
     /// the pace makes them queue.
     pub async fn visits_lease(
         &self,
         request: &LeaseRequest,
     ) -> Result<Vec<domain::Model>, StoreError> {
+        // While a backlog has all other places this is asked for often, and mostly in vain: this read takes no lock.
+        if request.limit <= request.reserved {
+            let single = due(request.now, VisitCause::Single).limit(1);
+            if single.one(self.connection()).await?.is_none() {
+                return Ok(Vec::new());
+            }
+        }
         let write = self.write().await?;
         let left = locked(&write, pace::Entity::find_by_id(PACE))
             .one(write.connection())
@@ -96,13 +111,10 @@ impl Store {
             busy: write.networks_busy(request.now).await?,
             rows: Vec::new(),
         };
-        write
-            .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
-            .await?;
+        let room = write.visits_pick_requested(request, &mut picked).await?;
         let requested = picked.rows.len();
         let reached = left.as_ref().map_or(0, |row| row.turn);
         write.turn_reach(reached, &picked.rows).await?;
-        let room = request.limit.saturating_sub(requested as u64);
         if room > 0
             && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
                 .await?
@@ -266,7 +278,7 @@ fn due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
             .order_by_asc(C::VisitDueAt),
         // Written so that no index by time fits: the one by turn ends at the limit, while every visit of a bulk is due, and
         // sorting all of them would cost each lease as much as there are.
-        VisitCause::Requested => of_cause
+        VisitCause::Single | VisitCause::Requested => of_cause
             .filter(C::DeletedAt.is_null())
             .filter(
                 Expr::from(Func::coalesce([
@@ -303,6 +315,24 @@ impl Write {
             row.leased_until = Some(request.leased_until);
         }
         Ok(())
+    }
+
+    /// Picks the requested visits; returns how many places are left for planned ones.
+    async fn visits_pick_requested(
+        &self,
+        request: &LeaseRequest,
+        picked: &mut Picked,
+    ) -> Result<u64, StoreError> {
+        let mut room = request.limit;
+        if request.reserved > 0 {
+            self.visits_pick(request, VisitCause::Single, room, picked)
+                .await?;
+            room = room.saturating_sub(picked.rows.len() as u64 + request.reserved);
+        }
+        let singles = picked.rows.len();
+        self.visits_pick(request, VisitCause::Requested, room, picked)
+            .await?;
+        Ok(room.saturating_sub((picked.rows.len() - singles) as u64))
     }
 
     /// Picks up to `count` more due domains in their order, without those whose address block is busy.
