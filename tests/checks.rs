@@ -66,6 +66,7 @@ async fn visits(store: &Store, now: i64) -> Vec<i64> {
         leased_until: now + HOUR,
         lease: -now,
         limit: 100,
+        reserved: 0,
         pace: Pace::default(),
         steady: 1_000.0,
     };

@@ -267,7 +267,8 @@ async fn a_shutdown_does_not_wait_for_a_thousand_slow_fetches() {
     store.close().await.unwrap();
     let registry = Setup::new()
         .database(&url)
-        .configure("concurrency = 1000")
+        // Eight places are kept for visits that somebody requests.
+        .configure("concurrency = 1008")
         .start()
         .await;
     let mut all = connected.subscribe();

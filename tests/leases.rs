@@ -9,6 +9,7 @@ use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{domain, source as source_entity};
 use a2a_registry_store::visit_leases::LeaseRequest;
+use a2a_registry_store::visit_turns::{SINGLE_VISITS, VisitRequest};
 use a2a_registry_store::{Handle as _, Store, planned};
 use futures::future::join_all;
 use tokio::sync::Barrier;
@@ -41,6 +42,8 @@ pub fn domain(number: usize, due: i64) -> domain::Model {
         deleted_at: None,
         visit_due_at: Some(due),
         visit_interval_us: None,
+        visit_turn: 0,
+        visit_requester: None,
         network: None,
         not_before: NOW,
         wanted_at: None,
@@ -114,6 +117,7 @@ async fn lease(store: &Store, now: i64, lease: i64, limit: u64) -> Vec<i64> {
         leased_until: now + LEASE,
         lease,
         limit,
+        reserved: 0,
         pace: Pace::default(),
         steady: 0.0,
     };
@@ -135,6 +139,11 @@ both_databases!(
     an_address_block_has_at_most_two_visits,
     each_domain_gets_its_own_address_block,
     a_backlog_is_made_at_twice_the_steady_rate,
+    a_bulk_of_one_account_delays_no_other,
+    single_visits_go_before_a_bulk_until_too_many_wait,
+    returned_visits_of_a_bulk_do_not_come_back_before_others,
+    a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back,
+    places_are_kept_for_single_visits,
     an_aborted_visit_waits_for_its_hosts_pause
 );
 
@@ -358,6 +367,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
                 leased_until: now + 3600 * SECOND,
                 lease: 7,
                 limit: 1,
+                reserved: 0,
                 pace: Pace::default(),
                 steady: 2.0,
             };
@@ -369,6 +379,7 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             leased_until: now + 3600 * SECOND,
             lease: 1,
             limit: 1_000,
+            reserved: 0,
             pace: Pace {
                 least: 0.001,
                 burst: std::time::Duration::from_secs(1),
@@ -400,6 +411,166 @@ async fn a_backlog_is_made_at_twice_the_steady_rate(url: &str) {
             .sum::<i64>(),
         601
     );
+}
+
+/// The domains with these numbers, whose visits this requester has requested.
+async fn request(
+    store: &Store,
+    requester: &str,
+    in_bulk: bool,
+    numbers: std::ops::Range<usize>,
+) -> Vec<i64> {
+    let request = VisitRequest {
+        requester: requester.into(),
+        in_bulk,
+    };
+    let write = store.write().await.unwrap();
+    let turns = write.visit_turns(&request, numbers.len()).await.unwrap();
+    let mut ids = Vec::new();
+    for (number, turn) in numbers.zip(turns) {
+        let row = domain::Model {
+            visit_turn: turn,
+            visit_requester: Some(requester.into()),
+            ..domain(number, NOW)
+        };
+        ids.push(write.domain_insert(row).await.unwrap().id);
+    }
+    write.commit().await.unwrap();
+    ids
+}
+
+/// Leases so many visits, one at a time by two processes in turn.
+async fn lease_singly(stores: [&Store; 2], count: usize) -> Vec<i64> {
+    let mut made = Vec::new();
+    for number in 0..count {
+        made.extend(lease(stores[number % 2], NOW, number as i64 + 1, 1).await);
+    }
+    made
+}
+
+/// Whoever comes while somebody's bulk is worked off gets every second visit, and a single visit is the next one: for two
+/// processes, and after a restart.
+async fn a_bulk_of_one_account_delays_no_other(url: &str) {
+    let (first, mut second) = two_processes(url).await;
+    let large = request(&first, "large", true, 0..200).await;
+    assert_eq!(lease_singly([&first, &second], 10).await, large[..10]);
+    let small = request(&second, "small", true, 200..220).await;
+    let single = request(&second, "single", false, 220..221).await;
+    if first.is_postgres() {
+        second.close().await.unwrap();
+        second = Store::open(&options(url)).await.unwrap();
+    }
+    assert_eq!(lease_singly([&first, &second], 1).await, single);
+    let made = lease_singly([&first, &second], 40).await;
+    for (count, prefix) in (1..).zip((1..=made.len()).map(|end| &made[..end])) {
+        let of_small = prefix.iter().filter(|id| small.contains(id)).count();
+        assert!(
+            of_small.abs_diff(count - of_small) <= 1,
+            "{of_small} of {count} visits are of the small bulk"
+        );
+    }
+    let rest = lease_singly([&first, &second], 200).await;
+    let all: BTreeSet<i64> = made.iter().chain(&rest).copied().collect();
+    assert_eq!((made.len() + rest.len(), all.len()), (210, 210));
+}
+
+/// Two connections to one database, as two processes have them; on SQLite, which serves one process, the same twice.
+async fn two_processes(url: &str) -> (Store, Store) {
+    let first = Store::open(&options(url)).await.unwrap();
+    let second = match first.is_postgres() {
+        true => Store::open(&options(url)).await.unwrap(),
+        false => first.clone(),
+    };
+    (first, second)
+}
+
+/// Visits requested one by one go before those in bulk, of the same account too, the second of each after the first of all. As
+/// many as may; further ones wait behind the bulk.
+async fn single_visits_go_before_a_bulk_until_too_many_wait(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let most = usize::try_from(SINGLE_VISITS).unwrap();
+    let bulk = request(&store, "a", true, 0..3).await;
+    let singles = request(&store, "a", false, 100..100 + most + 2).await;
+    let other = request(&store, "b", false, 300..302).await;
+    let made = lease(&store, NOW, 1, 1_000).await;
+    let firsts: BTreeSet<i64> = made[..2].iter().copied().collect();
+    assert_eq!(firsts, BTreeSet::from([singles[0], other[0]]));
+    let of_a: Vec<i64> = made
+        .iter()
+        .copied()
+        .filter(|id| !other.contains(id))
+        .collect();
+    let expected: Vec<i64> = [&singles[..most], bulk.as_slice(), &singles[most..]].concat();
+    assert_eq!(of_a, expected);
+}
+
+/// A thousand hosts whose name servers do not answer are returned and rest. When they come back they share the crawler as
+/// they would have if they were registered then.
+async fn returned_visits_of_a_bulk_do_not_come_back_before_others(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let returned = request(&store, "a", true, 0..4).await;
+    assert_eq!(lease(&store, NOW, 5, 4).await, returned);
+    let held: Vec<(i64, i64)> = returned.iter().map(|id| (*id, 5)).collect();
+    let rest = NOW + 60;
+    store
+        .visits_give_back(&held, Some(rest), rest)
+        .await
+        .unwrap();
+    let others = request(&store, "b", true, 10..14).await;
+    let made = lease(&store, rest, 6, 4).await;
+    let of_others = made.iter().filter(|id| others.contains(id)).count();
+    assert_eq!(of_others, 2, "{made:?}");
+}
+
+/// A visit that waits in a bulk is made next where somebody requests it by itself, and a later request in bulk does not move
+/// it back.
+async fn a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let bulk = request(&store, "a", true, 0..9).await;
+    for in_bulk in [false, true] {
+        let request = VisitRequest {
+            requester: "b".into(),
+            in_bulk,
+        };
+        let write = store.write().await.unwrap();
+        write.visit_turn_take(bulk[7], &request).await.unwrap();
+        write.commit().await.unwrap();
+    }
+    let made = lease(&store, NOW, 1, 3).await;
+    assert_eq!(made, [bulk[7], bulk[0], bulk[1]]);
+}
+
+/// However many visits of a bulk and planned ones are due, the places that are kept for single visits stay free for them.
+async fn places_are_kept_for_single_visits(url: &str) {
+    let store = Store::open(&options(url)).await.unwrap();
+    let bulk = request(&store, "a", true, 0..9).await;
+    let write = store.write().await.unwrap();
+    let planned = domain::Model {
+        visit_interval_us: Some(86_400_000_000),
+        ..domain(50, NOW)
+    };
+    let planned = write.domain_insert(planned).await.unwrap().id;
+    write.commit().await.unwrap();
+    let lease = async |limit: u64| {
+        let request = LeaseRequest {
+            now: NOW,
+            leased_until: NOW + LEASE,
+            lease: 1,
+            limit,
+            reserved: 3,
+            pace: Pace::default(),
+            steady: 1_000.0,
+        };
+        let leased = store.visits_lease(&request).await.unwrap();
+        leased.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(lease(10).await, bulk[..7]);
+    assert!(lease(3).await.is_empty());
+    let single = request(&store, "b", false, 100..104).await;
+    assert_eq!(lease(3).await, single[..3]);
+    // The last single one, and what is left beside the kept places.
+    let [last, seventh, eighth] = [single[3], bulk[7], bulk[8]];
+    assert_eq!(lease(7).await, [last, seventh, eighth, planned]);
 }
 
 /// An aborted visit is due again at once, but not before its host may be contacted.

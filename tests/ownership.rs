@@ -4,6 +4,7 @@
 
 mod approval;
 mod attribution;
+mod bulk;
 mod coverage;
 mod dispute;
 mod entries;

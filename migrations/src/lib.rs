@@ -35,6 +35,7 @@ mod m0026_access;
 mod m0027_used_attempts;
 mod m0028_owner_vouches;
 mod m0030_derived_queries;
+mod m0032_visit_turns;
 
 /// Every step, oldest first.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0027_used_attempts::Migration),
             Box::new(m0028_owner_vouches::Migration),
             Box::new(m0030_derived_queries::Migration),
+            Box::new(m0032_visit_turns::Migration),
         ]
     }
 }

@@ -34,6 +34,9 @@ const GROUP: usize = 200;
 /// An hour, in microseconds: longer than any bench.
 const LEASE: i64 = 3_600_000_000;
 
+/// The token of the first admin.
+pub const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
+
 /// A registry and its folder.
 #[derive(Debug)]
 pub struct Stock {
@@ -101,7 +104,7 @@ impl Stock {
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
         let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, network, None)
+            Context::build(config, Arc::new(SystemClock), entropy, network, Some(ADMIN))
                 .await
                 .unwrap();
         Self {
@@ -109,6 +112,15 @@ impl Stock {
             folder,
             servers: Mutex::default(),
         }
+    }
+
+    /// A registry like [`Stock::new`]'s, in which an account registers as much as it wants.
+    pub async fn without_quotas() -> Self {
+        Self::configured(Arc::new(StaticResolver::new()), |config| {
+            config.limits.domains_per_account = 1_000_000;
+            config.limits.sources_per_account = 1_000_000;
+        })
+        .await
     }
 
     /// A second connection to the database, for changes that no caller may make.

@@ -1,5 +1,7 @@
 //! Output of `register` for each name.
 
+use serde_json::Value;
+
 use super::client::assert_printed;
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
@@ -84,6 +86,28 @@ async fn each_of_many_names_is_reported() {
     for (name, url) in names.iter().zip(&urls) {
         assert_printed(&said, &format!("{url}: found {name} ("));
     }
+}
+
+/// Several names are sent together. Each line of `--json --no-wait` is the result of one of them, in their order.
+#[tokio::test]
+async fn names_in_bulk_have_a_line_each() {
+    let served = Setup::new().start().await;
+    let origin = Origin::start();
+    let (first, last) = (origin.url("/a.json"), origin.url("/b.json"));
+    let input = format!("{first}\nhttp://user@127.0.0.1/a.json\n{last}\n");
+    let command = served.command(&["register", "-f", "-", "--no-wait", "--json"]);
+    let said = Program::run_with_input(command, input.as_bytes()).await;
+    assert_eq!(said.status.code(), Some(1), "{said:#?}");
+    let lines = said.stdout.iter().map(|line| serde_json::from_str(line));
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().unwrap();
+    assert_eq!(lines.len(), 3, "{said:#?}");
+    for (line, url) in [(&lines[0], &first), (&lines[2], &last)] {
+        assert_eq!(line["registration"]["card_url"], url.as_str());
+        assert_eq!(line["status"], 202);
+        assert_eq!(line["sources"][0]["url"], url.as_str());
+    }
+    assert_eq!(lines[1]["status"], 422);
+    assert_eq!(said.stderr.len(), 1, "{said:#?}");
 }
 
 /// Checks that the output reports an agent for a URL.

@@ -79,6 +79,8 @@ const TABLE: &[(&str, Row)] = &[
     ("agent_patch", CURATORS),
     ("card_lint", ANYONE),
     ("domain_register", PUBLISHERS),
+    // Each registration has a result of its own.
+    ("domain_register_all", PUBLISHERS),
     ("domain_list", ACCOUNTS),
     ("domain_show", ANYONE),
     ("domain_recrawl", ASKERS),
@@ -466,6 +468,11 @@ impl Stage<'_> {
             "domain_register" => {
                 let (origin, _) = self.origin();
                 body = Some(json!({"card_url": origin.url("/a.json")}));
+            }
+            "domain_register_all" => {
+                let (origin, _) = self.origin();
+                let one = json!({"card_url": origin.url("/a.json")});
+                body = Some(json!({"registrations": [one]}));
             }
             "token_create" => {
                 body = Some(json!({"account": "other", "role": "publisher", "name": "a test"}));

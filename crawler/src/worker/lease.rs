@@ -47,6 +47,8 @@ pub(super) struct Leases {
     failures: u32,
     /// Nothing is requested before this time.
     not_before: Option<Instant>,
+    /// Whether the last request was for reserved places alone, so that nothing is known of visits for other places.
+    asked_for_reserved: bool,
 }
 
 impl Leases {
@@ -57,6 +59,7 @@ impl Leases {
             state: LeaseState::Ready,
             failures: 0,
             not_before: None,
+            asked_for_reserved: false,
         }
     }
 
@@ -70,7 +73,8 @@ impl Leases {
         let may_ask = match &self.state {
             LeaseState::Ready => room > 0,
             LeaseState::Gathering(_) => room >= (self.config.concurrency / PART).max(1),
-            LeaseState::Leasing { .. } | LeaseState::Waiting(_) => false,
+            LeaseState::Waiting(_) => self.asked_for_reserved && room > self.config.reserved,
+            LeaseState::Leasing { .. } => false,
         };
         if !may_ask {
             return;
@@ -80,9 +84,11 @@ impl Leases {
             .take()
             .filter(|until| *until > Instant::now())
         {
+            self.asked_for_reserved = false;
             self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep_until(until)));
             return;
         }
+        self.asked_for_reserved = room <= self.config.reserved;
         let frontier = Arc::clone(&self.frontier);
         self.state = LeaseState::Leasing {
             asked_for: room,
@@ -123,11 +129,13 @@ impl Leases {
         match answer {
             Ok(visits) => {
                 self.failures = 0;
-                self.state = if visits.len() < asked_for {
-                    LeaseState::Waiting(self.until_due())
-                } else {
+                let is_full =
+                    !visits.is_empty() && visits.len() + self.config.reserved >= asked_for;
+                self.state = if is_full {
                     let wait = tokio::time::sleep(self.config.lease_wait);
                     LeaseState::Gathering(Box::pin(wait))
+                } else {
+                    LeaseState::Waiting(self.until_due())
                 };
                 Woken(visits)
             }
@@ -135,6 +143,7 @@ impl Leases {
                 self.failures = self.failures.saturating_add(1);
                 let wait = self.config.backoff(self.failures);
                 tracing::warn!(%error, ?wait, "could not lease visits");
+                self.asked_for_reserved = false;
                 self.state = LeaseState::Waiting(Box::pin(tokio::time::sleep(wait)));
                 Woken(Vec::new())
             }

@@ -26,6 +26,8 @@ pub struct WorkerConfig {
     pub concurrency: usize,
     /// How long room for a few visits waits for more after a lease that was met in full: 10 ms.
     pub lease_wait: Duration,
+    /// Places that a lease may leave free although visits are due, for visits that are more urgent: none.
+    pub reserved: usize,
     /// Most outcomes in a group: 200.
     pub group_size: usize,
     /// How long an outcome waits for others while further visits are under way: 20 ms.
@@ -48,6 +50,7 @@ impl Default for WorkerConfig {
         Self {
             concurrency: 64,
             lease_wait: Duration::from_millis(10),
+            reserved: 0,
             group_size: 200,
             group_wait: Duration::from_millis(20),
             delivery_attempts: 3,

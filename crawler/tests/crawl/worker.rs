@@ -42,6 +42,8 @@ struct Queue {
     waking: Waking,
     /// How long a lease takes.
     latency: Duration,
+    /// Places that are left free.
+    reserved: usize,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
@@ -64,6 +66,7 @@ impl Queue {
             leases: watch::Sender::new(0),
             waking: Waking::Never,
             latency: Duration::ZERO,
+            reserved: 0,
             gate: None,
         }
     }
@@ -94,7 +97,7 @@ impl Frontier for Queue {
             }
         }
         let mut due = self.due.lock().unwrap();
-        let count = limit.min(due.len());
+        let count = limit.saturating_sub(self.reserved).min(due.len());
         Ok(due.drain(..count).collect())
     }
 
@@ -388,6 +391,27 @@ async fn outcomes_gather_in_groups_of_the_allowed_size() {
     assert_eq!(sorted(&groups), (1..=30).collect::<Vec<_>>());
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
     assert_eq!(sizes, [8, 8, 8, 6]);
+    running.stop().await;
+}
+
+/// Places that are kept free for urgent visits do not let the worker think that nothing else is due: a place that becomes free is
+/// taken at once.
+#[tokio::test]
+async fn reserved_places_delay_no_other_visit() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let config = WorkerConfig {
+        concurrency: 4,
+        reserved: 1,
+        idle_poll: Duration::from_secs(3600),
+        ..config()
+    };
+    let queue = Queue {
+        reserved: 1,
+        ..Queue::new(visits(&server, 30))
+    };
+    let running = start(queue, Store::new(|_| false), config);
+    let groups = running.sink.kept(30).await;
+    assert_eq!(sorted(&groups), (1..=30).collect::<Vec<_>>());
     running.stop().await;
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::OutcomeProblem;
 use super::limits;
 
 /// What to register: exactly one of `domain` and `card_url`.
@@ -25,6 +26,37 @@ pub struct Registration {
     /// Approve the first card at once; only for accounts that may approve reviews.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approve: bool,
+}
+
+/// Several registrations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkRegistration {
+    /// What to register, at most 1,000 domains and card URLs, one after the other.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub registrations: Vec<Registration>,
+}
+
+/// Results of several registrations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BulkRegistrationOutcome {
+    /// One result for each registration, in the order of the request.
+    pub outcomes: Vec<RegistrationOutcome>,
+}
+
+/// Result of one of several registrations: either `domain` or `problem` is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RegistrationOutcome {
+    /// The registration as it was sent.
+    pub registration: Registration,
+    /// HTTP status that the registration alone would have had: 202 where it was accepted.
+    pub status: u16,
+    /// Name of the domain.
+    pub domain: Option<String>,
+    /// The sources that the registration stands for, as `GET /v1/domains/{domain}` shows them, without daily statistics.
+    pub sources: Vec<SourceView>,
+    /// Reason why nothing was registered.
+    pub problem: Option<OutcomeProblem>,
 }
 
 /// A registered domain.

@@ -187,13 +187,13 @@ pub struct DecisionOutcome {
     pub problem: Option<OutcomeProblem>,
 }
 
-/// Reason why one of several decisions was not made.
+/// Reason why one of the items of a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeProblem {
     /// Kind of the problem: `/problems/<slug>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// HTTP status that the decision alone would have had.
+    /// HTTP status that the item alone would have had.
     pub status: u16,
     /// What is wrong, and what to do.
     pub detail: String,

@@ -58,6 +58,10 @@ pub const MAX_DECISIONS: usize = 50;
 pub const MAX_REPORTS: u64 = 100;
 /// Reports of one account, or of one address, in a day.
 pub const MAX_REPORTS_A_DAY: u64 = 20;
+/// Registrations in one request.
+pub const MAX_REGISTRATIONS: usize = 1000;
+/// Bytes of a request with several registrations.
+pub const MAX_REGISTRATIONS_BODY: usize = 1024 * 1024;
 /// Entries of each list of what waits for an account.
 pub const MAX_WAITING: usize = 50;
 /// Labels of an agent.

@@ -3,13 +3,13 @@
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
     Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
-    BulkOutcome, Collection, CollectionContent, CollectionList, CreatedFeed, CreatedToken,
-    Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList, Group, GroupList,
-    GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration, NewOwnerVouch, NewReport,
-    NewSavedSearch, NewToken, Recrawl, RecrawlAccepted, Registration, ReportAccepted, Review,
-    ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch, SavedSearch,
-    SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
-    Vouch, Waiting,
+    BulkOutcome, BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent,
+    CollectionList, CreatedFeed, CreatedToken, Deprecate, Diff, DomainList, DomainPatch,
+    DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment,
+    NewGeneration, NewOwnerVouch, NewReport, NewSavedSearch, NewToken, Recrawl, RecrawlAccepted,
+    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
+    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer,
+    Verification, VersionList, Vouch, Waiting,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
@@ -42,6 +42,14 @@ impl Client {
     /// As every call here: see [`ClientError`].
     pub async fn register(&self, what: &Registration) -> CallResult<DomainView> {
         self.post("/v1/domains", what).await
+    }
+
+    /// Registers domains and cards, each of which has a result of its own.
+    pub async fn register_all(
+        &self,
+        what: &BulkRegistration,
+    ) -> CallResult<BulkRegistrationOutcome> {
+        self.post("/v1/domains:register", what).await
     }
 
     /// One domain.

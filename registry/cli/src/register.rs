@@ -1,6 +1,7 @@
 //! `register`: domains and cards, what came of each, then what to place where.
 
 mod agent;
+mod bulk;
 mod outcome;
 mod peer;
 
@@ -10,10 +11,11 @@ use std::path::PathBuf;
 
 use a2a_registry_api::{Challenge, DomainView, Registration};
 use a2a_registry_domain::ownership::Method;
+use bytes::Bytes;
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{Client, RegistryResponse};
+use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, Failure};
 use super::target::registration;
@@ -42,11 +44,48 @@ pub struct RegisterArgs {
     no_wait: bool,
 }
 
-/// A name of the command line, and the registry's response to its registration.
+/// A name of the command line, and what the registry told of it.
 struct RegisteredName {
     name: String,
     what: Registration,
-    reply: RegistryResponse<DomainView>,
+    domain: String,
+    /// Whether the answer to the registration tells that the name is recorded, and nothing else.
+    is_recorded: bool,
+    /// The domain, once it was shown.
+    view: Option<DomainView>,
+    /// What `--json` prints.
+    raw: Bytes,
+}
+
+impl RegisteredName {
+    /// Says that the name is registered.
+    fn announce(&self, console: &Console, no_wait: bool) -> Result<(), Failure> {
+        if !console.json {
+            console.line(&format!("{}: registered as {}", self.name, self.domain))?;
+        } else if no_wait {
+            console.raw_json(&self.raw)?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of the names.
+struct Registering {
+    registered: Vec<RegisteredName>,
+    /// Whether all of them were registered.
+    outcome: CommandOutcome,
+    /// Why the last ones were not sent any more.
+    ended: Option<Failure>,
+}
+
+impl Default for Registering {
+    fn default() -> Self {
+        Self {
+            registered: Vec::new(),
+            outcome: CommandOutcome::Done,
+            ended: None,
+        }
+    }
 }
 
 /// Registers everything named, whatever becomes of single items, and says of each what came of it.
@@ -63,38 +102,23 @@ pub async fn run(
     if let Some(file) = &arguments.file {
         names.extend(read_names(file)?);
     }
-    let mut registered = Vec::new();
-    let mut outcome = CommandOutcome::Done;
-    if let Some(registry) = &arguments.from_registry
-        && add_agents_of(registry, &mut names, console).await? == CommandOutcome::No
-    {
-        outcome = CommandOutcome::No;
+    let mut left_out = CommandOutcome::Done;
+    if let Some(registry) = &arguments.from_registry {
+        left_out = add_agents_of(registry, &mut names, console).await?;
     }
-    let mut ended = None;
-    for (place, name) in names.iter().enumerate() {
-        match register_one(client, name, arguments.approve).await {
-            Ok(done) => {
-                if !console.json {
-                    let domain = &done.reply.value.domain;
-                    console.line(&format!("{name}: registered as {domain}"))?;
-                } else if arguments.no_wait {
-                    console.raw_json(&done.reply.raw)?;
-                }
-                registered.push(done);
-            }
-            Err(RegisterError::Refused(failure)) => {
-                outcome = CommandOutcome::No;
-                refuse(console, failure)?;
-            }
-            Err(RegisterError::Fatal(failure)) => {
-                for left in &names[place + 1..] {
-                    let why = format!("{left}: not registered, for the reason why {name} was not");
-                    refuse(console, Failure::No(why))?;
-                }
-                ended = Some(failure);
-                break;
-            }
-        }
+    // Without a token a registry takes one at a time.
+    let in_bulk = names.len() > 1 && client.has_token();
+    let Registering {
+        mut registered,
+        mut outcome,
+        ended,
+    } = if in_bulk {
+        bulk::register_all(arguments, client, console, &names).await?
+    } else {
+        register_singly(arguments, client, console, &names).await?
+    };
+    if left_out == CommandOutcome::No {
+        outcome = CommandOutcome::No;
     }
     if !arguments.no_wait
         && outcome::tell(client, console, &mut registered).await? == CommandOutcome::No
@@ -102,14 +126,60 @@ pub async fn run(
         outcome = CommandOutcome::No;
     }
     if !console.json {
-        let mut told = HashSet::new();
-        for one in &registered {
-            if told.insert(&one.reply.value.domain) {
-                place(console, &one.reply.value)?;
+        place_all(console, &registered)?;
+    }
+    ended.map_or(Ok(outcome), Err)
+}
+
+/// Registers names one after the other.
+async fn register_singly(
+    arguments: &RegisterArgs,
+    client: &Client,
+    console: &Console,
+    names: &[String],
+) -> Result<Registering, Failure> {
+    let mut done = Registering::default();
+    for (place, name) in names.iter().enumerate() {
+        match register_one(client, name, arguments.approve).await {
+            Ok(one) => {
+                one.announce(console, arguments.no_wait)?;
+                done.registered.push(one);
+            }
+            Err(RegisterError::Refused(failure)) => {
+                done.outcome = CommandOutcome::No;
+                refuse(console, failure)?;
+            }
+            Err(RegisterError::Fatal(failure)) => {
+                for left in &names[place + 1..] {
+                    let why = format!("{left}: not registered, for the reason why {name} was not");
+                    refuse(console, Failure::No(why))?;
+                }
+                done.ended = Some(failure);
+                break;
             }
         }
     }
-    ended.map_or(Ok(outcome), Err)
+    Ok(done)
+}
+
+/// What to place where to prove each domain, or how to ask for it where the registry has not shown the domain.
+fn place_all(console: &Console, registered: &[RegisteredName]) -> Result<(), Failure> {
+    let mut told = HashSet::new();
+    let mut is_unknown = false;
+    for one in registered {
+        match &one.view {
+            Some(view) if told.insert(&one.domain) => place(console, view)?,
+            Some(_) => {}
+            None => is_unknown = true,
+        }
+    }
+    if is_unknown {
+        console.line(&format!(
+            "What to publish to prove that a domain is yours: {} domain show DOMAIN",
+            super::invocation::program()
+        ))?;
+    }
+    Ok(())
 }
 
 /// Adds the agents of another registry to what is registered, and says which are left out.
@@ -151,11 +221,17 @@ async fn register_one(
         other => RegisterError::Fatal(other),
     })?;
     match client.register(&what).await {
-        Ok(reply) => Ok(RegisteredName {
-            name: name.to_owned(),
-            what,
-            reply,
-        }),
+        Ok(reply) => {
+            let sources = outcome::sources_of(&what, &reply.value);
+            Ok(RegisteredName {
+                name: name.to_owned(),
+                domain: reply.value.domain.clone(),
+                is_recorded: outcome::are_recorded(&sources),
+                what,
+                view: Some(reply.value),
+                raw: reply.raw,
+            })
+        }
         Err(error) => {
             let status = error.status();
             let failure = Failure::from(error).about(name);

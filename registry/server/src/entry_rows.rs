@@ -4,6 +4,7 @@
 use a2a_crawler::catalog::publisher_of;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{domain, entry};
+use a2a_registry_store::visit_turns::VisitRequest;
 use a2a_registry_store::{Write, entries};
 use serde_json::json;
 use uuid::Uuid;
@@ -128,6 +129,8 @@ pub(crate) async fn follow_domain(
         let at = ledger.now().0.max(row.not_before);
         let read_only = !keeps_entries(config);
         if write.catalogs_want_full(row.id, at, read_only).await? {
+            let request = VisitRequest::of_registry(row);
+            write.visit_turn_take(row.id, &request).await?;
             write.domain_make_visit_due(row.id, at).await?;
             // A visit that began before the proof may be about to store what it read without it.
             if row.lease.is_some() {

@@ -67,6 +67,7 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(lint::card_lint);
     routes
         .service(domains::domain_register)
+        .service(domains::domain_register_all)
         .service(domains::domain_list)
         .service(domains::domain_vouch)
         .service(domains::owner_vouch_set)

@@ -6,6 +6,7 @@ mod access;
 mod anonymous_writes;
 mod authorization;
 mod bad_input;
+mod bulk_registration;
 mod cards;
 mod confirmations;
 mod document;

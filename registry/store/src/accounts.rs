@@ -1,7 +1,7 @@
 //! Accounts and their tokens.
 
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::sea_query::{Expr, Func};
+use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
     QuerySelect,
@@ -169,6 +169,18 @@ impl Write {
     pub async fn accounts_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), ACCOUNTS_LOCK).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps apart the writes that count what an account has registered. Taken before any domain is locked. Rows that refer to
+    /// the account may be inserted meanwhile.
+    pub async fn account_lock(&self, id: Uuid) -> Result<(), StoreError> {
+        if self.locks_rows() {
+            account::Entity::find_by_id(id)
+                .lock(LockType::NoKeyUpdate)
+                .one(self.connection())
+                .await?;
         }
         Ok(())
     }

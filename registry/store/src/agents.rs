@@ -213,10 +213,10 @@ pub async fn agents_of(
     Ok(locked(on, query).all(on.connection()).await?)
 }
 
-/// The agents of a domain that are listed: the public ones, or whatever their visibility is.
+/// The agents of these domains that are listed: the public ones, or whatever their visibility is.
 pub async fn agents_listed_of(
     on: &impl Handle,
-    domain: i64,
+    domains: &[i64],
     restricted: bool,
 ) -> Result<Vec<agent::Model>, StoreError> {
     let held = Query::select()
@@ -229,7 +229,7 @@ pub async fn agents_listed_of(
         .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let mut query = agent::Entity::find()
-        .filter(agent::Column::DomainId.eq(domain))
+        .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
         .filter(agent::Column::RetiredAt.is_null())
         .filter(agent::Column::Lifecycle.is_in(listed))
         .filter(Expr::exists(held).not())

@@ -1,5 +1,7 @@
 //! Domains, their proofs and sources.
 
+use std::collections::HashMap;
+
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, Func, OnConflict, Query};
@@ -101,17 +103,25 @@ pub async fn domain_count(on: &impl Handle, account: Uuid) -> Result<u64, StoreE
         .await?)
 }
 
-/// The earliest time at which the spacing allows a visit of this host, if it was registered before and deleted.
-pub async fn rest_of_deleted(on: &impl Handle, name: &str) -> Result<Option<i64>, StoreError> {
-    let moment: Option<Option<i64>> = domain::Entity::find()
+/// The earliest time at which the spacing allows a visit of each of these hosts that was registered before and deleted.
+pub async fn rests_of_deleted(
+    on: &impl Handle,
+    names: &[&str],
+) -> Result<HashMap<String, i64>, StoreError> {
+    let rests: Vec<(String, Option<i64>)> = domain::Entity::find()
         .select_only()
+        .column(domain::Column::Name)
         .column_as(domain::Column::NotBefore.max(), "rest")
-        .filter(domain::Column::Name.eq(name))
+        .filter(domain::Column::Name.is_in(names.iter().copied()))
         .filter(domain::Column::DeletedAt.is_not_null())
+        .group_by(domain::Column::Name)
         .into_tuple()
-        .one(on.connection())
+        .all(on.connection())
         .await?;
-    Ok(moment.flatten())
+    let rests = rests.into_iter();
+    Ok(rests
+        .filter_map(|(name, rest)| Some((name, rest?)))
+        .collect())
 }
 
 /// The live sources of these domains, oldest first.
@@ -185,19 +195,35 @@ impl Write {
     /// that domain.
     pub async fn domain_insert(&self, row: domain::Model) -> Result<domain::Model, StoreError> {
         let name = row.name.clone();
-        let active = unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset());
+        self.domains_insert(vec![row]).await?;
+        domain_by_name(self, &name).await?.ok_or_else(|| {
+            StoreError::other(format!("the domain {name} vanished while it was added"))
+        })
+    }
+
+    /// Inserts domains, with keys from the database. A name that another caller has registered meanwhile is left to it. Two
+    /// writes that insert some of the same names wait for each other, so that each has to insert in the order of names.
+    pub async fn domains_insert(&self, rows: Vec<domain::Model>) -> Result<(), StoreError> {
         let taken = OnConflict::column(domain::Column::Name)
             .target_and_where(domain::Column::DeletedAt.is_null())
             .do_nothing()
             .to_owned();
-        domain::Entity::insert(active)
-            .on_conflict(taken)
-            .try_insert()
-            .exec_without_returning(self.connection())
+        let rows = rows
+            .into_iter()
+            .map(|row| unnumbered(row, |active: &mut domain::ActiveModel| active.id = unset()));
+        self.insert_rows(rows, Some(taken)).await
+    }
+
+    /// Takes back domains that this write has inserted and has not used.
+    pub async fn domains_discard(&self, ids: &[i64]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        domain::Entity::delete_many()
+            .filter(domain::Column::Id.is_in(ids.iter().copied()))
+            .exec(self.connection())
             .await?;
-        domain_by_name(self, &name).await?.ok_or_else(|| {
-            StoreError::other(format!("the domain {name} vanished while it was added"))
-        })
+        Ok(())
     }
 
     /// Adds a source; its key is given by the database.

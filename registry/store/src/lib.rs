@@ -45,6 +45,7 @@ pub mod terms;
 pub mod vectors;
 pub mod versions;
 pub mod visit_leases;
+pub mod visit_turns;
 pub mod waivers;
 
 pub use connect::{Handle, Store, StoreOptions, Synchronous, Write};

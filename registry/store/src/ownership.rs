@@ -118,20 +118,18 @@ pub async fn failed_checks(
 }
 
 impl Write {
-    /// Inserts a challenge, or replaces the account's challenge of that domain.
-    pub async fn challenge_put(&self, row: challenge::Model) -> Result<(), StoreError> {
-        let active = unnumbered(row, |active: &mut challenge::ActiveModel| {
-            active.id = unset()
+    /// Inserts challenges, each in the place of the account's challenge of that domain.
+    pub async fn challenges_put(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
+        let rows = rows.into_iter().map(|row| {
+            unnumbered(row, |active: &mut challenge::ActiveModel| {
+                active.id = unset()
+            })
         });
         let known =
             OnConflict::columns([challenge::Column::DomainId, challenge::Column::AccountId])
                 .update_columns([challenge::Column::Nonce, challenge::Column::ExpiresAt])
                 .to_owned();
-        challenge::Entity::insert(active)
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows(rows, Some(known)).await
     }
 
     /// Inserts the checks of a domain; of those before `since` only the newest stay.

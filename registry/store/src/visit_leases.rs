@@ -6,8 +6,10 @@ use std::time::Duration;
 use a2a_crawler::pace::{Pace, Permission};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
-use sea_orm::sea_query::{Condition, Expr, LockBehavior, LockType, OnConflict};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::sea_query::{
+    Condition, Expr, ExprTrait as _, Func, LockBehavior, LockType, OnConflict,
+};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::entity::{domain, pace};
 use super::networks::{PACE, VISITS_PER_NETWORK};
@@ -28,6 +30,8 @@ pub struct LeaseRequest {
     pub lease: i64,
     /// The most visits to lease.
     pub limit: u64,
+    /// How many of these places are for visits that were requested one by one, and stay free where none of them is due.
+    pub reserved: u64,
     /// The limit on how fast visits may begin.
     pub pace: Pace,
     /// Visits per second of all planned visits together.
@@ -37,6 +41,9 @@ pub struct LeaseRequest {
 /// Whether a visit was requested, and somebody waits for it, or is a planned one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitCause {
+    /// Requested, and not in bulk.
+    Single,
+    /// Requested, in bulk or not.
     Requested,
     Planned,
 }
@@ -44,6 +51,9 @@ pub(super) enum VisitCause {
 impl VisitCause {
     pub(super) fn condition(self) -> Expr {
         match self {
+            Self::Single => domain::Column::VisitIntervalUs
+                .is_null()
+                .and(domain::Column::VisitTurn.lt(0_i64)),
             Self::Requested => domain::Column::VisitIntervalUs.is_null(),
             Self::Planned => domain::Column::VisitIntervalUs.is_not_null(),
         }
@@ -78,14 +88,21 @@ impl Picked {
 }
 
 impl Store {
-    /// Leases up to `limit` due domains. Requested visits come first and are never deferred; planned ones follow, the
-    /// longest due first, as many as the pace lets begin. Of one address block no more than `VISITS_PER_NETWORK` are
+    /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned ones
+    /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one address block no more than `VISITS_PER_NETWORK` are
     /// leased at once. No two callers get the same domain while its lease lasts, in one process or in many: the row of
     /// the pace makes them queue.
     pub async fn visits_lease(
         &self,
         request: &LeaseRequest,
     ) -> Result<Vec<domain::Model>, StoreError> {
+        // While a backlog has all other places this is asked for often, and mostly in vain: this read takes no lock.
+        if request.limit <= request.reserved {
+            let single = due(request.now, VisitCause::Single).limit(1);
+            if single.one(self.connection()).await?.is_none() {
+                return Ok(Vec::new());
+            }
+        }
         let write = self.write().await?;
         let left = locked(&write, pace::Entity::find_by_id(PACE))
             .one(write.connection())
@@ -94,11 +111,10 @@ impl Store {
             busy: write.networks_busy(request.now).await?,
             rows: Vec::new(),
         };
-        write
-            .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
-            .await?;
+        let room = write.visits_pick_requested(request, &mut picked).await?;
         let requested = picked.rows.len();
-        let room = request.limit.saturating_sub(requested as u64);
+        let reached = left.as_ref().map_or(0, |row| row.turn);
+        write.turn_reach(reached, &picked.rows).await?;
         if room > 0
             && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
                 .await?
@@ -187,6 +203,9 @@ impl Store {
         }
         let write = self.write().await?;
         for (lease, ids) in leases {
+            if rest.is_some() {
+                write.visit_turns_renew(&ids, lease).await?;
+            }
             for (which, change) in &changes {
                 domain::Entity::update_many()
                     .set(change.clone())
@@ -248,8 +267,31 @@ pub(super) fn unleased(now: i64) -> Condition {
         )
 }
 
-fn due(now: i64) -> Condition {
-    unleased(now).add(domain::Column::VisitDueAt.lte(now))
+/// The visits of one cause that are due, in the order in which they are made.
+fn due(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+    use domain::Column as C;
+    let of_cause = domain::Entity::find().filter(cause.condition());
+    match cause {
+        VisitCause::Planned => of_cause
+            .filter(unleased(now))
+            .filter(C::VisitDueAt.lte(now))
+            .order_by_asc(C::VisitDueAt),
+        // Written so that no index by time fits: the one by turn ends at the limit, while every visit of a bulk is due, and
+        // sorting all of them would cost each lease as much as there are.
+        VisitCause::Single | VisitCause::Requested => of_cause
+            .filter(C::DeletedAt.is_null())
+            .filter(
+                Expr::from(Func::coalesce([
+                    Expr::col(C::LeasedUntil),
+                    Expr::value(0_i64),
+                ]))
+                .lt(now),
+            )
+            .filter(C::VisitDueAt.is_not_null())
+            .filter(Expr::col(C::VisitDueAt).add(0_i64).lte(now))
+            .order_by_asc(C::VisitTurn)
+            .order_by_asc(C::VisitDueAt),
+    }
 }
 
 impl Write {
@@ -276,7 +318,25 @@ impl Write {
         Ok(())
     }
 
-    /// Picks up to `count` more due domains, the longest due first, without those whose address block is busy.
+    /// Picks the requested visits; returns how many places are left for planned ones.
+    async fn visits_pick_requested(
+        &self,
+        request: &LeaseRequest,
+        picked: &mut Picked,
+    ) -> Result<u64, StoreError> {
+        let mut room = request.limit;
+        if request.reserved > 0 {
+            self.visits_pick(request, VisitCause::Single, room, picked)
+                .await?;
+            room = room.saturating_sub(picked.rows.len() as u64 + request.reserved);
+        }
+        let singles = picked.rows.len();
+        self.visits_pick(request, VisitCause::Requested, room, picked)
+            .await?;
+        Ok(room.saturating_sub((picked.rows.len() - singles) as u64))
+    }
+
+    /// Picks up to `count` more due domains in their order, without those whose address block is busy.
     async fn visits_pick(
         &self,
         request: &LeaseRequest,
@@ -291,11 +351,7 @@ impl Write {
             if room == 0 {
                 break;
             }
-            let mut query = domain::Entity::find()
-                .filter(due(request.now))
-                .filter(cause.condition())
-                .order_by_asc(C::VisitDueAt)
-                .limit(room);
+            let mut query = due(request.now, cause).limit(room);
             if !picked.rows.is_empty() {
                 query = query.filter(C::Id.is_not_in(picked.rows.iter().map(|row| row.id)));
             }
@@ -327,6 +383,7 @@ impl Write {
             id: Set(PACE),
             visits: Set(permission.visits),
             at: Set(Timestamp::from(permission.at).0),
+            ..Default::default()
         };
         let conflict = OnConflict::column(pace::Column::Id)
             .update_columns([pace::Column::Visits, pace::Column::At])

@@ -45,8 +45,7 @@ pub async fn tell(
     let progress = spinner();
     let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, one) in registered.iter().enumerate() {
-        let domain = one.reply.value.domain.clone();
-        open.entry(domain).or_default().push(place);
+        open.entry(one.domain.clone()).or_default().push(place);
     }
     let mut agents = Agents::new(client, console);
     let mut outcome = CommandOutcome::Done;
@@ -71,11 +70,11 @@ pub async fn tell(
             for place in settled {
                 deadline = Instant::now() + PATIENCE;
                 let one = &mut registered[place];
-                let recorded = one.is_recorded();
                 if let DomainLookup::Domain(reply) = &seen {
-                    one.reply = RegistryResponse::clone(reply);
+                    one.raw = reply.raw.clone();
+                    one.view = Some(reply.value.clone());
                 }
-                let (lines, brought) = lines(one, recorded, &seen, &mut agents, console.json).await;
+                let (lines, brought) = lines(one, &seen, &mut agents, console.json).await;
                 if !brought {
                     outcome = CommandOutcome::No;
                 }
@@ -90,7 +89,7 @@ pub async fn tell(
     progress.finish_and_clear();
     if console.json {
         for one in registered.iter() {
-            console.raw_json(&one.reply.raw)?;
+            console.raw_json(&one.raw)?;
         }
     }
     Ok(outcome)
@@ -127,7 +126,7 @@ impl DomainLookup {
     /// Whether nothing more is to be waited for.
     fn has_settled(&self, one: &RegisteredName) -> bool {
         match self {
-            Self::Domain(_) if one.is_recorded() => true,
+            Self::Domain(_) if one.is_recorded => true,
             Self::Domain(reply) => {
                 let sources = sources_of(&one.what, &reply.value);
                 let asked = |source: &&SourceView| is_asked(source);
@@ -146,12 +145,9 @@ impl DomainLookup {
     }
 }
 
-impl RegisteredName {
-    /// Whether the answer to the registration tells that the name is recorded, and nothing else.
-    fn is_recorded(&self) -> bool {
-        let sources = sources_of(&self.what, &self.reply.value);
-        !sources.is_empty() && sources.into_iter().all(is_recorded)
-    }
+/// Whether the sources of a name in the answer to its registration tell that it is recorded, and nothing else.
+pub(super) fn are_recorded(sources: &[&SourceView]) -> bool {
+    !sources.is_empty() && sources.iter().all(|source| is_recorded(source))
 }
 
 /// Whether the first crawl has a result for a source. A fetched card becomes an agent a moment later.
@@ -183,7 +179,7 @@ fn gave_a_card(source: &SourceView) -> bool {
 }
 
 /// The sources of a domain that a name stands for.
-fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a SourceView> {
+pub(super) fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a SourceView> {
     let url = what.card_url.as_deref().map(Url::parse);
     let stands = |source: &&SourceView| match &url {
         Some(Ok(url)) => asks(source, &normalised(url.clone())),
@@ -211,7 +207,6 @@ fn sources_of<'a>(what: &Registration, domain: &'a DomainView) -> Vec<&'a Source
 /// What came of a name, and whether it has brought a card as far as anybody can tell.
 async fn lines(
     one: &RegisteredName,
-    recorded: bool,
     seen: &DomainLookup,
     agents: &mut Agents<'_>,
     json: bool,
@@ -236,7 +231,8 @@ async fn lines(
         .filter(|id| found.insert(*id))
         .collect();
     let gave = |source: &&SourceView| gave_a_card(source) && source.limit_met.is_none();
-    let recorded = ids.is_empty() && (recorded || sources.iter().any(|one| is_recorded(one)));
+    let recorded =
+        ids.is_empty() && (one.is_recorded || sources.iter().any(|one| is_recorded(one)));
     let by_url = one.what.card_url.is_some();
     let listed = |source: &&SourceView| by_url && gave_a_catalog(source);
     let brought =

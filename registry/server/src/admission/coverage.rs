@@ -58,6 +58,11 @@ impl SourceCoverage {
         self.registrants.get(&source).map_or(&[], Vec::as_slice)
     }
 
+    /// Adds a registrant that a write has added since.
+    pub(crate) fn add_registrant(&mut self, row: source_registrant::Model) {
+        self.registrants.entry(row.source_id).or_default().push(row);
+    }
+
     /// The coverage of the last card of a source; `all` includes at least the live sources of its domain.
     pub(crate) fn of_source<'a>(
         &self,

@@ -33,6 +33,14 @@ const POLL: Duration = Duration::from_secs(1);
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
+/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of a bulk are slow; an eighth
+/// of all at most.
+const SINGLE_PLACES: usize = 8;
+
+fn reserved_places(context: &Context) -> usize {
+    SINGLE_PLACES.min(context.config().crawler.concurrency / SINGLE_PLACES)
+}
+
 /// Starts the crawler.
 pub(crate) fn start(
     context: &Arc<Context>,
@@ -44,6 +52,7 @@ pub(crate) fn start(
     let sink = sink(context, on_outcome);
     let config = WorkerConfig {
         concurrency: context.config().crawler.concurrency,
+        reserved: reserved_places(context),
         ..WorkerConfig::default()
     };
     tokio::spawn(worker::run(frontier, sink, fetcher, config, cancel))
@@ -53,6 +62,7 @@ pub(crate) fn start(
 pub fn frontier(context: &Arc<Context>, lease: Duration) -> Arc<dyn Frontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
+        reserved: reserved_places(context),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
@@ -72,13 +82,24 @@ pub async fn visits_lease(
     limit: usize,
     lease_us: i64,
 ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
-    let leased = visits_due(context, limit, lease_us).await?;
+    permitted_lease(context, limit, 0, lease_us).await
+}
+
+async fn permitted_lease(
+    context: &Context,
+    limit: usize,
+    reserved: usize,
+    lease_us: i64,
+) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
+    let leased = visits_due(context, limit, reserved, lease_us).await?;
     visits_permitted(context, leased).await
 }
 
 /// Leases the visits that are due in the database.
 struct DatabaseFrontier {
     context: Arc<Context>,
+    /// Places that are kept for visits that were requested one by one.
+    reserved: usize,
     lease_us: i64,
 }
 
@@ -86,7 +107,7 @@ struct DatabaseFrontier {
 impl Frontier for DatabaseFrontier {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
         let failed = |error: StoreError| OwnerError(error.to_string());
-        let mut leased = visits_lease(&self.context, limit, self.lease_us)
+        let mut leased = permitted_lease(&self.context, limit, self.reserved, self.lease_us)
             .await
             .map_err(failed)?;
         let rows = leased.iter().map(|(row, _)| row);

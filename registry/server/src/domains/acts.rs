@@ -25,6 +25,7 @@ use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::is_party;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::visibility::{Openness, visible_to};
+use crate::visits::visit_request;
 
 /// Lists live domains by name: all for a caller with [`Permission::SeeAll`], else the caller's own.
 ///
@@ -219,6 +220,9 @@ pub async fn domain_recrawl(
         write.commit().await?;
         return Ok(accepted);
     }
+    write
+        .visit_turn_take(id, &visit_request(caller, false))
+        .await?;
     // A visit with an expired lease may still end, if no other worker has made it.
     if row.lease.is_some() {
         write.domain_want(id, now).await?;
@@ -281,7 +285,7 @@ pub(crate) async fn domain_visible(
 /// Whether an agent of a domain is listed for the caller.
 async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
     let restricted = caller.account.is_some();
-    let rows = agents::agents_listed_of(&context.store, id, restricted).await?;
+    let rows = agents::agents_listed_of(&context.store, &[id], restricted).await?;
     let labels = caller.labels(&context.policies.in_force());
     if rows_decide(context) {
         let seen =

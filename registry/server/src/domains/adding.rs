@@ -1,23 +1,25 @@
 //! Adds sources to a domain, and the caller to the registrants of existing ones, within the limits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{domain, source, source_registrant};
+use a2a_registry_store::entity::{domain, proof, source, source_registrant};
 use a2a_registry_store::{Write, agents, coverage, domains};
 use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
+use crate::config::LimitsConfig;
 use crate::context::Context;
 use crate::domains::detail_level::is_owner;
+use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
 use crate::error::{AppError, ErrorKind};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
-use crate::sources::{asked_for, asks_for_a_card, new_source};
+use crate::sources::{asked_for, asks_for_a_card, card_url, new_source};
 
 /// The sources that a registration has added.
 #[derive(Debug, Default)]
@@ -38,43 +40,6 @@ impl AddedSources {
     }
 }
 
-/// Adds the missing sources, and the caller to the registrants of the existing ones.
-///
-/// # Errors
-/// `LimitReached`.
-pub(crate) async fn add_sources(
-    context: &Context,
-    write: &Write,
-    caller: &Caller,
-    row: &domain::Model,
-    new: &Target,
-    approve: bool,
-    now: Timestamp,
-) -> Result<AddedSources, AppError> {
-    let adding = SourceAdder::load(context, write, caller, row, approve, now).await?;
-    let mut quota = adding.quota();
-    let mut added = AddedSources {
-        sees_all: adding.sees_all,
-        ..AddedSources::default()
-    };
-    for (kind, url) in &new.sources {
-        let source = source::Model {
-            approve_as: adding.approve_as,
-            ..new_source(row.id, *kind, url.clone(), now)
-        };
-        if !kind.is_catalog() && !adding.is_place_known(*kind, url) {
-            adding.take_place(&mut quota, &source, new)?;
-        }
-        let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
-        if let Some(known) = adding.all.iter().find(same) {
-            adding.join(*kind, known, &mut added).await?;
-            continue;
-        }
-        adding.begin(*kind, source, &mut added).await?;
-    }
-    Ok(added)
-}
-
 /// The target of a card source (see [`asked_for`]).
 type CardTarget = (bool, String);
 
@@ -84,7 +49,7 @@ fn target_of(source: &source::Model) -> Option<CardTarget> {
     Some(asked_for(kind, &source.url))
 }
 
-/// What of the taken places a registrant knows, and what counts twice for it (see [`SourceAdder`]); `listed` are the agents that
+/// What of the taken places a registrant knows, and what counts twice for it (see [`KnownSources`]); `listed` are the agents that
 /// everybody finds.
 fn places_of(
     by: &source_registrant::Model,
@@ -113,35 +78,12 @@ fn places_of(
     (known.filter_map(target_of).collect(), shared.collect())
 }
 
-/// The card URLs that a caller who does not see everything has registered and that have ended since.
-async fn ended_targets(
-    write: &Write,
-    caller: &Caller,
-    row: &domain::Model,
-    sees_all: bool,
-) -> Result<BTreeSet<CardTarget>, AppError> {
-    let Some(account) = caller.account.as_ref().filter(|_| !sees_all) else {
-        return Ok(BTreeSet::new());
-    };
-    let ended = coverage::ended_registrations(write, &[row.id], account.id).await?;
-    let cards = ended.iter().map(|(source, _)| source);
-    let cards = cards.filter(|source| asks_for_a_card(source));
-    Ok(cards.filter_map(target_of).collect())
-}
-
-/// The state of a domain before sources are added to it.
-struct SourceAdder<'a> {
-    context: &'a Context,
-    write: &'a Write,
-    caller: &'a Caller,
-    row: &'a domain::Model,
-    /// The account that approves the first cards with its registration.
-    approve_as: Option<Uuid>,
-    now: Timestamp,
-    /// The sources of the domain, with their coverage.
+/// The sources of one domain, and what of them counts for the next registration.
+struct KnownSources {
     all: Vec<source::Model>,
-    standings: SourceCoverage,
-    /// The card URLs that they fetch, with the coverage of each.
+    /// Those of the agents that everybody finds.
+    listed: Vec<Uuid>,
+    /// The card URLs that the sources fetch, with the coverage of each.
     asked: BTreeMap<CardTarget, CoverageLevel>,
     /// Whether the caller owns the domain, registered it first or sees everything.
     sees_all: bool,
@@ -156,111 +98,249 @@ struct SourceAdder<'a> {
     shared: BTreeMap<CardTarget, CoverageLevel>,
 }
 
-impl<'a> SourceAdder<'a> {
-    async fn load(
-        context: &'a Context,
-        write: &'a Write,
-        caller: &'a Caller,
-        row: &'a domain::Model,
-        approve: bool,
-        now: Timestamp,
-    ) -> Result<Self, AppError> {
-        let all = domains::sources_of(write, &[row.id]).await?;
-        let standings = SourceCoverage::load(write, [row], &all, now).await?;
+impl KnownSources {
+    /// Counts everything anew; `by` is a registration of the caller.
+    fn count(&mut self, by: &source_registrant::Model, standings: &SourceCoverage) {
+        let all = &self.all;
         let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
-        let account = caller.account.as_ref().filter(|_| approve);
-        let proofs = domains::proofs_of(write, &[row.id]).await?;
-        let listed = agents::agents_listed_of(write, row.id, false).await?;
-        let listed: Vec<Uuid> = listed.iter().map(|agent| agent.id).collect();
-        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &proofs, now);
-        let sees_all = sees_all || caller.is(row.account_id);
-        let (mut known, shared): (BTreeSet<CardTarget>, _) = match sees_all {
+        (self.known, self.shared) = match self.sees_all {
             true => (asked.keys().cloned().collect(), BTreeMap::new()),
-            false => places_of(&registrant(caller, 0, now), &all, &standings, &listed),
+            false => places_of(by, all, standings, &self.listed),
         };
-        let ended = ended_targets(write, caller, row, sees_all).await?;
-        known.extend(ended.iter().cloned());
-        Ok(Self {
-            context,
-            write,
-            caller,
-            row,
-            approve_as: account.map(|account| account.id),
-            now,
-            all,
-            standings,
-            asked,
-            sees_all,
-            known,
-            ended,
-            shared,
-        })
+        self.known.extend(self.ended.iter().cloned());
+        self.asked = asked;
+    }
+
+    /// Counts a source that was just added. One whose URL no other source has changes nothing else, and is not compared with
+    /// all others: a bulk may add a thousand to one domain. For a stranger, who may add few, a new URL takes as long as one that
+    /// others have registered.
+    fn count_new(
+        &mut self,
+        new: &source::Model,
+        by: &source_registrant::Model,
+        standings: &SourceCoverage,
+    ) {
+        let Some(target) = target_of(new).filter(|_| asks_for_a_card(new)) else {
+            return;
+        };
+        let is_other = |one: &source::Model| one.id != new.id && card_url(one) == card_url(new);
+        if !self.sees_all || self.asked.contains_key(&target) || self.all.iter().any(is_other) {
+            return self.count(by, standings);
+        }
+        let standing = standings.of_source(new, self.all.iter());
+        self.known.insert(target.clone());
+        self.asked.insert(target, standing);
     }
 
     /// The places that are taken, as the caller may know of them.
-    fn quota(&self) -> AgentQuota {
+    fn quota(&self, limits: &LimitsConfig) -> AgentQuota {
         let taken = self.asked.values().chain(self.shared.values());
-        quota(&self.context.config.limits, taken.copied())
+        quota(limits, taken.copied())
     }
 
     /// Whether a card URL takes no further place.
     fn is_place_known(&self, kind: SourceKind, url: &str) -> bool {
         self.known.contains(&asked_for(kind, url))
     }
+}
+
+/// Adds sources to domains, one registration after the other, as if each were alone and the ones before were written.
+pub(crate) struct SourceAdder<'a> {
+    context: &'a Context,
+    write: &'a Write,
+    caller: &'a Caller,
+    now: Timestamp,
+    /// The coverage of the sources of all these domains.
+    standings: SourceCoverage,
+    domains: HashMap<i64, KnownSources>,
+    pub(crate) counts: RegistrationCounts,
+}
+
+impl<'a> SourceAdder<'a> {
+    /// Loads the sources of these domains, which the caller has locked.
+    pub(crate) async fn load(
+        context: &'a Context,
+        write: &'a Write,
+        caller: &'a Caller,
+        rows: &[domain::Model],
+        counts: RegistrationCounts,
+        now: Timestamp,
+    ) -> Result<Self, AppError> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let sources = domains::sources_of(write, &ids).await?;
+        let proofs = domains::proofs_of(write, &ids).await?;
+        let listed = agents::agents_listed_of(write, &ids, false).await?;
+        let account = caller.account.as_ref();
+        let ended = match account.filter(|_| !caller.may(Permission::SeeAll)) {
+            Some(account) => coverage::ended_registrations(write, &ids, account.id).await?,
+            None => Vec::new(),
+        };
+        let mut adder = Self {
+            standings: SourceCoverage::load(write, rows, &sources, now).await?,
+            domains: HashMap::new(),
+            counts,
+            context,
+            write,
+            caller,
+            now,
+        };
+        let mut by_domain: HashMap<i64, Vec<source::Model>> = HashMap::new();
+        for source in sources {
+            by_domain.entry(source.domain_id).or_default().push(source);
+        }
+        let by = registrant(caller, 0, now);
+        for row in rows {
+            let own = proofs.iter().filter(|proof| proof.domain_id == row.id);
+            let own: Vec<proof::Model> = own.cloned().collect();
+            let sees_all = caller.may(Permission::SeeAll)
+                || is_owner(caller, row, &own, now)
+                || caller.is(row.account_id);
+            let of_domain = ended.iter().map(|(source, _)| source);
+            let of_domain = of_domain.filter(|one| one.domain_id == row.id && !sees_all);
+            let cards = of_domain.filter(|source| asks_for_a_card(source));
+            let listed = listed.iter().filter(|agent| agent.domain_id == row.id);
+            let mut known = KnownSources {
+                all: by_domain.remove(&row.id).unwrap_or_default(),
+                listed: listed.map(|agent| agent.id).collect(),
+                asked: BTreeMap::new(),
+                sees_all,
+                known: BTreeSet::new(),
+                ended: cards.filter_map(target_of).collect(),
+                shared: BTreeMap::new(),
+            };
+            known.count(&by, &adder.standings);
+            adder.domains.insert(row.id, known);
+        }
+        Ok(adder)
+    }
+
+    /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A refused one has
+    /// written nothing.
+    ///
+    /// # Errors
+    /// `LimitReached`.
+    pub(crate) async fn add(
+        &mut self,
+        row: &domain::Model,
+        new: &Target,
+        approve: bool,
+    ) -> Result<AddedSources, AppError> {
+        let Some(mut known) = self.domains.remove(&row.id) else {
+            return Err(AppError::internal("a domain was not loaded".to_owned()));
+        };
+        let added = self.add_to(&mut known, row, new, approve).await;
+        self.domains.insert(row.id, known);
+        added
+    }
+
+    async fn add_to(
+        &mut self,
+        known: &mut KnownSources,
+        row: &domain::Model,
+        new: &Target,
+        approve: bool,
+    ) -> Result<AddedSources, AppError> {
+        let account = self.caller.account.as_ref().filter(|_| approve);
+        let approve_as = account.map(|account| account.id);
+        let mut quota = known.quota(&self.context.config.limits);
+        let mut added = AddedSources {
+            sees_all: known.sees_all,
+            ..AddedSources::default()
+        };
+        // Of a domain's places only the first may be refused, before anything is written: the others are catalogs.
+        for (kind, url) in &new.sources {
+            let source = source::Model {
+                approve_as,
+                ..new_source(row.id, *kind, url.clone(), self.now)
+            };
+            if !kind.is_catalog() && !known.is_place_known(*kind, url) {
+                self.take_place(known, &mut quota, &source, row, new)?;
+            }
+            let same = |one: &&source::Model| one.kind == *kind && one.url == *url;
+            match known.all.iter().find(same).cloned() {
+                Some(existing) => {
+                    self.join(known, *kind, &existing, approve_as, &mut added)
+                        .await?;
+                }
+                None => self.begin(known, *kind, source, &mut added).await?,
+            }
+        }
+        Ok(added)
+    }
 
     /// Adds the caller to the registrants of an existing source.
     async fn join(
-        &self,
+        &mut self,
+        known: &mut KnownSources,
         kind: SourceKind,
-        known: &source::Model,
+        existing: &source::Model,
+        approve_as: Option<Uuid>,
         added: &mut AddedSources,
     ) -> Result<(), AppError> {
-        if let (Some(account), None) = (self.approve_as, known.agent_id) {
-            self.write.source_approve_as(known.id, account).await?;
-        }
-        let others = self.standings.registrants(known.id);
-        let own = registrant(self.caller, known.id, self.now);
-        if others.iter().any(|one| is_same(one, &own)) {
-            return Ok(());
-        }
-        self.may_add(kind, &known.url).await?;
+        let own = registrant(self.caller, existing.id, self.now);
+        let others = self.standings.registrants(existing.id);
+        let is_own = others.iter().any(|one| is_same(one, &own));
         // Networks are stored to be counted, and no more of them than the limit; an account is always stored.
-        let limit = self.context.config.limits.networks_per_source;
-        if self.caller.account.is_none() && others.len() >= limit {
+        let is_full = others.len() >= self.context.config.limits.networks_per_source;
+        if !is_own {
+            self.may_add(known, kind, &existing.url).await?;
+        }
+        if let (Some(account), None) = (approve_as, existing.agent_id) {
+            self.write.source_approve_as(existing.id, account).await?;
+        }
+        if is_own || (is_full && self.caller.account.is_none()) {
             return Ok(());
         }
-        if self.write.registrant_add(own).await? {
-            added.note(kind, &known.url);
-            added.registrants_of.push(known.clone());
+        if self.write.registrant_add(own.clone()).await? {
+            added.note(kind, &existing.url);
+            added.registrants_of.push(existing.clone());
+            self.count_card(known, kind);
         }
+        self.standings.add_registrant(own.clone());
+        known.count(&own, &self.standings);
         Ok(())
     }
 
     /// Refuses one more card source if the caller has reached its limit over all domains. One that counts already is not
     /// refused.
-    async fn may_add(&self, kind: SourceKind, url: &str) -> Result<(), AppError> {
-        if self.ended.contains(&asked_for(kind, url)) {
+    async fn may_add(
+        &mut self,
+        known: &KnownSources,
+        kind: SourceKind,
+        url: &str,
+    ) -> Result<(), AppError> {
+        if kind.is_catalog() || known.ended.contains(&asked_for(kind, url)) {
             return Ok(());
         }
-        may_add(self.context, self.write, self.caller, kind).await
+        self.counts
+            .check_cards(self.context, self.write, self.caller)
+            .await
+    }
+
+    fn count_card(&mut self, known: &KnownSources, kind: SourceKind) {
+        if !kind.is_catalog() {
+            self.counts.added_card(!known.ended.is_empty());
+        }
     }
 
     /// Takes one place of the domain's quota of agents.
     fn take_place(
         &self,
+        known: &KnownSources,
         quota: &mut AgentQuota,
         source: &source::Model,
+        row: &domain::Model,
         new: &Target,
     ) -> Result<(), AppError> {
         let by = registrant(self.caller, 0, self.now);
         // What the URL is to others must not show in a refusal.
-        let beside = if self.sees_all {
-            self.all.as_slice()
+        let beside = if known.sees_all {
+            known.all.as_slice()
         } else {
             &[]
         };
         let standing = self.standings.of_new(source, &by, beside.iter());
-        let refusal = quota.refusal(&self.row.name, standing);
+        let refusal = quota.refusal(&row.name, standing);
         if let Some(refusal) = refusal.filter(|_| !self.caller.may(Permission::Administer)) {
             return Err(limit_reached(new, format!("{refusal}.")));
         }
@@ -270,54 +350,24 @@ impl<'a> SourceAdder<'a> {
 
     /// Adds a source, with the caller as its first registrant.
     async fn begin(
-        &self,
+        &mut self,
+        known: &mut KnownSources,
         kind: SourceKind,
         source: source::Model,
         added: &mut AddedSources,
     ) -> Result<(), AppError> {
-        self.may_add(kind, &source.url).await?;
+        self.may_add(known, kind, &source.url).await?;
         let source = self.write.source_insert(source).await?;
         let own = registrant(self.caller, source.id, self.now);
-        self.write.registrant_add(own).await?;
+        self.write.registrant_add(own.clone()).await?;
         added.note(kind, &source.url);
         added.sources = true;
+        self.count_card(known, kind);
+        self.standings.add_registrant(own.clone());
+        known.all.push(source.clone());
+        known.count_new(&source, &own, &self.standings);
         Ok(())
     }
-}
-
-/// Refuses one more card source if the caller has reached its limit over all domains.
-async fn may_add(
-    context: &Context,
-    write: &Write,
-    caller: &Caller,
-    kind: SourceKind,
-) -> Result<(), AppError> {
-    if kind.is_catalog() || caller.may(Permission::Administer) {
-        return Ok(());
-    }
-    let limits = &context.config.limits;
-    if let Some(account) = &caller.account {
-        let limit = limits.sources_per_account;
-        if coverage::sources_registered(write, account.id).await? >= limit {
-            return Err(AppError::new(
-                ErrorKind::LimitReached,
-                format!("This account has reached its limit of {limit} card sources."),
-            ));
-        }
-    } else if let Some(network) = caller.network {
-        let limit = limits.pending_nominations;
-        let network = network.to_string();
-        if coverage::nominations_pending(write, &network).await? >= limit {
-            return Err(AppError::new(
-                ErrorKind::LimitReached,
-                format!(
-                    "{limit} cards that were named from your network wait for a curator, as many \
-                     as may. Use a token, or wait for a decision."
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Whether two registrations are by the same caller.

@@ -4,6 +4,7 @@ use a2a_registry_api::DomainView;
 use a2a_registry_api::limits::MAX_KID;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::entity::{domain, enrolled_key};
+use a2a_registry_store::visit_turns::VisitRequest;
 use a2a_registry_store::{Write, agents, ownership};
 use serde_json::{Value, json};
 
@@ -114,6 +115,11 @@ async fn keys_have_changed(
     let marked = write.versions_judge_anew(&agents, None).await?;
     write.sources_want_full(row.id).await?;
     if row.opted_out_by.is_none() {
+        let request = VisitRequest {
+            requester: account.id.to_string(),
+            in_bulk: false,
+        };
+        write.visit_turn_take(row.id, &request).await?;
         write
             .domain_make_due(row.id, context.now().0.max(row.not_before))
             .await?;

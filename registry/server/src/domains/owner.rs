@@ -21,7 +21,7 @@ use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
-use crate::ownership::challenges::new_challenge;
+use crate::ownership::challenges::new_challenges;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
 /// Changes a domain's contact, and whether it is listed at all.
@@ -118,7 +118,7 @@ pub async fn domain_transfer(
         write.challenge_end(row.id, former).await?;
     }
     if crate::ownership::is_provable(&row) {
-        new_challenge(context, &write, row.id, to.id).await?;
+        new_challenges(context, &write, &[row.id], to.id).await?;
     }
     let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != to.id);
     let vouch_ended = has_other_owner

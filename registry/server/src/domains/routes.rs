@@ -1,18 +1,21 @@
 //! Registering domains and looking after them.
 
-use a2a_registry_api::limits::{KeyName, PublicJwk};
+use a2a_registry_api::limits::{KeyName, MAX_REGISTRATIONS_BODY, PublicJwk};
 use a2a_registry_api::{
-    DomainList, DomainPatch, DomainView, NewGeneration, NewOwnerVouch, Recrawl, RecrawlAccepted,
-    Registration, Transfer, Verification, Vouch,
+    BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
+    NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
+    Verification, Vouch,
 };
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
 
 use crate::domains::register::register;
+use crate::domains::register_bulk::{RegisteredSources, register_all};
 use crate::domains::{acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal};
+use crate::error::AppError;
 use crate::http::answer;
 use crate::http::auth::{Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require};
-use crate::http::body::{Body, OptionalBody};
+use crate::http::body::{Body, BodyUpTo, OptionalBody};
 use crate::http::path::{DomainRef, Kid, SourceRef};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -43,6 +46,49 @@ pub async fn domain_register(
 ) -> Result<HttpResponse, Problem> {
     let domain = register(&state.context, &caller.0, &registration.0).await?;
     answer::json(StatusCode::ACCEPTED, &domain)
+}
+
+/// Register several domains and cards
+///
+/// Each registration is accepted or refused by itself, as if it were sent alone, and counts against every limit. Where
+/// some are refused or the database fails, the others are registered all the same; sent again, the request gives the same
+/// results. The first crawls share the crawler with the visits that other accounts have requested.
+#[utoipa::path(
+    tag = "domains",
+    request_body = BulkRegistration,
+    security(("token" = [])),
+    responses((status = 200, description = "One result for each registration", body = BulkRegistrationOutcome))
+)]
+#[post("/v1/domains:register")]
+pub async fn domain_register_all(
+    caller: Require<Register>,
+    what: BodyUpTo<BulkRegistration, MAX_REGISTRATIONS_BODY>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let registrations = what.0.registrations;
+    let results = register_all(&state.context, &caller, &registrations).await?;
+    let outcomes = registrations.into_iter().zip(results);
+    let outcome = |(registration, result): (Registration, Result<_, AppError>)| match result {
+        Ok(RegisteredSources { domain, sources }) => RegistrationOutcome {
+            registration,
+            status: StatusCode::ACCEPTED.as_u16(),
+            domain: Some(domain),
+            sources,
+            problem: None,
+        },
+        Err(error) => {
+            let problem = Problem::from(error).outcome();
+            RegistrationOutcome {
+                registration,
+                status: problem.status,
+                domain: None,
+                sources: Vec::new(),
+                problem: Some(problem),
+            }
+        }
+    };
+    let outcomes = outcomes.map(outcome).collect();
+    answer::json(StatusCode::OK, &BulkRegistrationOutcome { outcomes })
 }
 
 /// List domains by name

@@ -185,7 +185,11 @@ impl<'a> ShownDomain<'a> {
         account.and_then(|_| why_no_challenge(self.row))
     }
 
-    fn sources(&self, attempts: &mut HashMap<i64, Vec<attempt::Model>>) -> Vec<SourceView> {
+    /// The sources that the caller sees. Their attempts are taken out of this map.
+    pub(crate) fn sources(
+        &self,
+        attempts: &mut HashMap<i64, Vec<attempt::Model>>,
+    ) -> Vec<SourceView> {
         let all = &self.known.sources;
         let live = all.iter().filter(|one| one.domain_id == self.row.id);
         let live = live.filter_map(|source| {

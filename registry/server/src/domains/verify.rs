@@ -9,7 +9,7 @@ use crate::domains::acts::domain_visible;
 use crate::domains::row_views::check_view;
 use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
-use crate::ownership::challenges::ensure_challenge;
+use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
 
@@ -37,7 +37,7 @@ pub async fn domain_verify(
     // A curator checks what others have placed and claims nothing.
     if !caller.may(Permission::Curate) {
         let write = context.store.write().await?;
-        ensure_challenge(context, &write, row.id, account.id).await?;
+        ensure_challenges(context, &write, &[row.id], account.id).await?;
         write.commit().await?;
     }
     let request = check_request(context, &row, Some(caller)).await?;

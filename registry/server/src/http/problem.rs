@@ -111,10 +111,10 @@ impl Problem {
         self
     }
 
-    /// This problem as the result of one of several decisions.
+    /// This problem as the result of one of the items of a request.
     pub(crate) fn outcome(&self) -> OutcomeProblem {
         if let Some(internal) = self.internal() {
-            tracing::error!(internal, "one of several decisions failed");
+            tracing::error!(internal, "one of the items of a request failed");
         }
         OutcomeProblem {
             kind: format!("/problems/{}", self.kind.slug),

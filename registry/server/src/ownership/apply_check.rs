@@ -10,6 +10,7 @@ use a2a_registry_domain::ownership::{
 };
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::entity::{domain, proof};
+use a2a_registry_store::visit_turns::VisitRequest;
 use a2a_registry_store::{Write, agents, domains};
 use serde_json::json;
 use uuid::Uuid;
@@ -179,6 +180,8 @@ pub(crate) async fn follow_proofs(
     if ownership.state == DomainState::OptedOut {
         write.domain_rest(row.id).await?;
     } else if before == DomainState::OptedOut {
+        let request = VisitRequest::of_registry(row);
+        write.visit_turn_take(row.id, &request).await?;
         write
             .domain_make_visit_due(row.id, ledger.now().0.max(row.not_before))
             .await?;

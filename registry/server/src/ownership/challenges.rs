@@ -37,41 +37,43 @@ pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     ))
 }
 
-/// Makes a new challenge for an account.
-pub(crate) async fn new_challenge(
+/// Makes a new challenge for an account on each of these domains.
+pub(crate) async fn new_challenges(
     context: &Context,
     write: &Write,
-    domain: i64,
+    domains: &[i64],
     account: Uuid,
 ) -> Result<(), AppError> {
-    let mut random = [0; 32];
-    context.entropy.fill(&mut random);
-    let row = challenge::Model {
-        id: 0,
-        domain_id: domain,
-        account_id: account,
-        nonce: Nonce::from_bytes(&random).as_str().into(),
-        expires_at: context.now().plus(CHALLENGE_LASTS).0,
+    let new_row = |domain: &i64| {
+        let mut random = [0; 32];
+        context.entropy.fill(&mut random);
+        challenge::Model {
+            id: 0,
+            domain_id: *domain,
+            account_id: account,
+            nonce: Nonce::from_bytes(&random).as_str().into(),
+            expires_at: context.now().plus(CHALLENGE_LASTS).0,
+        }
     };
-    Ok(write.challenge_put(row).await?)
+    let rows = domains.iter().map(new_row).collect();
+    Ok(write.challenges_put(rows).await?)
 }
 
-/// Makes a challenge for an account that has no open one on this domain.
-pub(crate) async fn ensure_challenge(
+/// Makes a challenge for an account on each of these domains where it has no open one.
+pub(crate) async fn ensure_challenges(
     context: &Context,
     write: &Write,
-    domain: i64,
+    domains: &[i64],
     account: Uuid,
 ) -> Result<(), AppError> {
     let now = context.now().0;
-    let known = ownership::challenges_of(write, &[domain]).await?;
-    let open = known
-        .iter()
-        .any(|known| known.account_id == account && known.expires_at > now);
-    if open {
-        return Ok(());
-    }
-    new_challenge(context, write, domain, account).await
+    let known = ownership::challenges_of(write, domains).await?;
+    let is_open = |domain: &i64| {
+        let mut own = known.iter().filter(|one| one.domain_id == *domain);
+        own.any(|one| one.account_id == account && one.expires_at > now)
+    };
+    let missing: Vec<i64> = domains.iter().copied().filter(|id| !is_open(id)).collect();
+    new_challenges(context, write, &missing, account).await
 }
 
 /// An account's URI, as records and cards name it.

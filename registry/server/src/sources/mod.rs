@@ -153,6 +153,8 @@ pub(crate) fn new_domain(name: &str, scheme: &str, now: Timestamp) -> domain::Mo
         deleted_at: None,
         visit_due_at: Some(now.0),
         visit_interval_us: None,
+        visit_turn: 0,
+        visit_requester: None,
         network: None,
         not_before: now.0,
         wanted_at: None,

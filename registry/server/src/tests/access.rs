@@ -110,6 +110,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("domain_patch", PUBLISHERS),
     ("domain_recrawl", ASKERS),
     ("domain_register", PUBLISHERS),
+    ("domain_register_all", PUBLISHERS),
     ("domain_show", ANYONE),
     ("domain_transfer", PUBLISHERS),
     ("domain_verify", PUBLISHERS),
@@ -188,6 +189,7 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
 fn body(id: &str) -> Option<Value> {
     Some(match id {
         "domain_register" => json!({"card_url": "http://10.0.0.1/card.json"}),
+        "domain_register_all" => json!({"registrations": [{"domain": "10.0.0.1"}]}),
         "domain_vouch"
         | "domain_new_generation"
         | "agent_recertify"

@@ -19,11 +19,12 @@ use crate::visits::SPACING;
 /// How often planned visits are counted again: other processes plan too.
 const RECOUNT: i64 = HOUR;
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources. The visits of a domain without a source to
-/// fetch end.
+/// Leases due visits for `lease_us` microseconds, each with its due sources; `reserved` of these places are for visits that
+/// were requested one by one. The visits of a domain without a source to fetch end.
 pub(crate) async fn visits_due(
     context: &Context,
     limit: usize,
+    reserved: usize,
     lease_us: i64,
 ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
     let now = context.now();
@@ -33,6 +34,7 @@ pub(crate) async fn visits_due(
         leased_until: now.plus(lease_us).0,
         lease: random_number(context.entropy.as_ref()).cast_signed(),
         limit: limit as u64,
+        reserved: reserved as u64,
         pace: context.stream.pace,
         steady: context.stream.planned().steady(),
     };

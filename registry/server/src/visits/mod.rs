@@ -5,6 +5,22 @@ pub mod networks;
 pub mod outage;
 
 use a2a_registry_domain::timestamp::SECOND;
+use a2a_registry_store::visit_turns::VisitRequest;
+
+use crate::caller::Caller;
 
 /// The pause between two visits of a host, outside `allow_networks`.
 pub const SPACING: i64 = 60 * SECOND;
+
+/// A caller's request for visits, which are made by turns (docs/model.md#crawl-schedule).
+pub(crate) fn visit_request(caller: &Caller, in_bulk: bool) -> VisitRequest {
+    let account = caller
+        .account
+        .as_ref()
+        .map(|account| account.id.to_string());
+    let network = || caller.network.map(|network| network.to_string());
+    VisitRequest {
+        requester: account.or_else(network).unwrap_or_default(),
+        in_bulk,
+    }
+}

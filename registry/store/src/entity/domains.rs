@@ -54,6 +54,10 @@ pub mod domain {
         /// The interval from the last visit to the next planned one; null for a first or requested visit, which
         /// somebody waits for.
         pub visit_interval_us: Option<i64>,
+        /// The turn of its requested visit: the lowest is made first. It means nothing while the visit is a planned one.
+        pub visit_turn: i64,
+        /// Who requested that visit: an account or a network; empty for the registry itself.
+        pub visit_requester: Option<String>,
         /// The address block of its last visit, such as `192.0.2.0/24`; null if the block has no limit.
         pub network: Option<String>,
         /// The earliest time of a visit, by the spacing.
@@ -338,6 +342,8 @@ pub mod pace {
         pub visits: f64,
         /// As of when.
         pub at: i64,
+        /// The highest turn of the requested visits that were leased.
+        pub turn: i64,
     }
 
     /// None: joins are written where they are needed.

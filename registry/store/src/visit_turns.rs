@@ -1,0 +1,252 @@
+//! Turns of requested visits: the order in which they are made, so that accounts share the crawler.
+//!
+//! The lowest turn is made first. Visits that are requested one by one have negative turns, by how many of the same requester
+//! wait already: whoever waits for one goes before whoever waits for many. Visits that are requested in bulk have positive
+//! turns by self-clocked fair queueing: each requester's follow one another, from the turn that the crawler has reached, so
+//! that it makes one visit of each requester in turn however many each has requested. The turns are in the database alone,
+//! so they are the same for every process and after a restart.
+
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::Condition;
+use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect, Select};
+
+use super::entity::{domain, pace};
+use super::networks::PACE;
+use super::{Handle, StoreError, Write};
+
+/// How many visits of one requester may wait before those in bulk; all further ones count as bulk. A requester who asks for
+/// single visits without end thus delays nobody for long.
+pub const SINGLE_VISITS: i64 = 64;
+
+/// Who requests visits, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisitRequest {
+    /// The account, or the network of a caller without one; empty for the registry itself.
+    pub requester: String,
+    /// Whether the visits are requested in bulk, and not one by one.
+    pub in_bulk: bool,
+}
+
+impl VisitRequest {
+    /// A visit that the registry makes due by itself. It counts as one in bulk of whoever registered the domain first.
+    pub fn of_registry(row: &domain::Model) -> Self {
+        let account = row.account_id.map(|account| account.to_string());
+        Self {
+            requester: account
+                .or_else(|| row.nominated_from.clone())
+                .unwrap_or_default(),
+            in_bulk: true,
+        }
+    }
+}
+
+/// Hands out the next turns of one requester.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NextTurns {
+    /// The turn that the crawler has reached.
+    reached: i64,
+    /// How many single visits of the requester wait.
+    singles: i64,
+    /// The last turn of the requester's visits in bulk; 0 where none waits.
+    last_in_bulk: i64,
+}
+
+impl NextTurns {
+    fn take(&mut self, in_bulk: bool) -> i64 {
+        if !in_bulk && self.singles < SINGLE_VISITS {
+            self.singles += 1;
+            return self.singles - 1 - SINGLE_VISITS;
+        }
+        self.last_in_bulk = self.last_in_bulk.max(self.reached).saturating_add(1);
+        self.last_in_bulk
+    }
+}
+
+impl Write {
+    /// The turns of the next `count` visits of a request. Two writes that take turns for one account at the same time have to
+    /// be kept apart by [`Write::account_lock`].
+    pub async fn visit_turns(
+        &self,
+        request: &VisitRequest,
+        count: usize,
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut next = self.next_turns(request, count).await?;
+        Ok((0..count).map(|_| next.take(request.in_bulk)).collect())
+    }
+
+    /// The state from which the next `count` turns of a request follow.
+    async fn next_turns(
+        &self,
+        request: &VisitRequest,
+        count: usize,
+    ) -> Result<NextTurns, StoreError> {
+        let on = self.connection();
+        let waiting = || requested_by(&request.requester);
+        let singles = match request.in_bulk {
+            true => SINGLE_VISITS,
+            false => {
+                let singles = waiting().filter(domain::Column::VisitTurn.lt(0_i64));
+                i64::try_from(singles.count(on).await?).unwrap_or(SINGLE_VISITS)
+            }
+        };
+        let mut next = NextTurns {
+            reached: 0,
+            singles,
+            last_in_bulk: 0,
+        };
+        // The state of the bulk is read only where a visit joins it.
+        if singles.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) > SINGLE_VISITS {
+            next.reached = self.turn_reached().await?;
+            let last: Option<Option<i64>> = waiting()
+                .select_only()
+                .column_as(domain::Column::VisitTurn.max(), "last")
+                .into_tuple()
+                .one(on)
+                .await?;
+            next.last_in_bulk = last.flatten().unwrap_or(0).max(0);
+        }
+        Ok(next)
+    }
+
+    /// Gives the next visit of a domain a turn. One that waits with an earlier turn keeps it, and where a visit is under way
+    /// the turn is that of the visit after it.
+    pub async fn visit_turn_take(&self, id: i64, request: &VisitRequest) -> Result<(), StoreError> {
+        use domain::Column as C;
+        let turn = self.next_turns(request, 1).await?.take(request.in_bulk);
+        let later = Condition::any()
+            .add(C::VisitIntervalUs.is_not_null())
+            .add(C::VisitDueAt.is_null())
+            .add(C::Lease.is_not_null())
+            .add(C::VisitTurn.gt(turn));
+        let which = Condition::all().add(C::Id.eq(id)).add(later);
+        self.visit_turn_set(which, request, turn).await
+    }
+
+    /// Gives visits of these domains that were returned unmade, and rest now, turns after all that their requesters wait for in
+    /// bulk: with their old ones they would all come at once before everybody else's when they have rested.
+    pub(super) async fn visit_turns_renew(
+        &self,
+        ids: &[i64],
+        lease: i64,
+    ) -> Result<(), StoreError> {
+        use domain::Column as C;
+        let held: Vec<(i64, Option<String>)> = domain::Entity::find()
+            .select_only()
+            .columns([C::Id, C::VisitRequester])
+            .filter(C::Lease.eq(lease))
+            .filter(C::Id.is_in(ids.iter().copied()))
+            .filter(C::VisitIntervalUs.is_null())
+            .filter(C::VisitTurn.gte(0_i64))
+            .into_tuple()
+            .all(self.connection())
+            .await?;
+        for (id, requester) in held {
+            let request = VisitRequest {
+                requester: requester.unwrap_or_default(),
+                in_bulk: true,
+            };
+            let turn = self.next_turns(&request, 1).await?.take(true);
+            let which = Condition::all().add(C::Id.eq(id));
+            self.visit_turn_set(which, &request, turn).await?;
+        }
+        Ok(())
+    }
+
+    /// The turn that the crawler has reached: the highest that was leased.
+    async fn turn_reached(&self) -> Result<i64, StoreError> {
+        let reached: Option<i64> = pace::Entity::find_by_id(PACE)
+            .select_only()
+            .column(pace::Column::Turn)
+            .into_tuple()
+            .one(self.connection())
+            .await?;
+        Ok(reached.unwrap_or(0))
+    }
+
+    /// Stores the turn that the crawler has reached by leasing these domains; `before` is the one that was stored.
+    pub(super) async fn turn_reach(
+        &self,
+        before: i64,
+        leased: &[domain::Model],
+    ) -> Result<(), StoreError> {
+        let requested = leased.iter().filter(|row| row.visit_interval_us.is_none());
+        let Some(reached) = requested.map(|row| row.visit_turn).max() else {
+            return Ok(());
+        };
+        if reached <= before {
+            return Ok(());
+        }
+        pace::Entity::update_many()
+            .set(pace::ActiveModel {
+                turn: Set(reached),
+                ..Default::default()
+            })
+            .filter(pace::Column::Id.eq(PACE))
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    async fn visit_turn_set(
+        &self,
+        which: Condition,
+        request: &VisitRequest,
+        turn: i64,
+    ) -> Result<(), StoreError> {
+        domain::Entity::update_many()
+            .set(domain::ActiveModel {
+                visit_turn: Set(turn),
+                visit_requester: Set(Some(request.requester.clone())),
+                ..Default::default()
+            })
+            .filter(which)
+            .exec(self.connection())
+            .await?;
+        Ok(())
+    }
+}
+
+/// The domains with a requested visit of this requester, under way or not.
+fn requested_by(requester: &str) -> Select<domain::Entity> {
+    domain::Entity::find()
+        .filter(domain::Column::VisitRequester.eq(requester))
+        .filter(domain::Column::VisitIntervalUs.is_null())
+        .filter(domain::Column::VisitDueAt.is_not_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_visits_go_first_up_to_their_number_and_then_join_the_bulk() {
+        let mut next = NextTurns {
+            reached: 500,
+            singles: 0,
+            last_in_bulk: 0,
+        };
+        let singles: Vec<i64> = (0..SINGLE_VISITS).map(|_| next.take(false)).collect();
+        assert!(singles.is_sorted() && singles.iter().all(|turn| *turn < 0));
+        assert_eq!((singles[0], next.take(false)), (-SINGLE_VISITS, 501));
+        assert_eq!(next.take(true), 502);
+    }
+
+    #[test]
+    fn a_bulk_follows_its_own_last_visit_or_begins_where_the_crawler_is() {
+        for (reached, last_in_bulk, expected) in [(0, 0, 1), (7, 3, 8), (7, 90, 91)] {
+            let mut next = NextTurns {
+                reached,
+                singles: 0,
+                last_in_bulk,
+            };
+            assert_eq!(next.take(true), expected);
+            assert_eq!(next.take(true), expected + 1);
+        }
+        let mut last = NextTurns {
+            reached: i64::MAX,
+            singles: 0,
+            last_in_bulk: 0,
+        };
+        assert_eq!(last.take(true), i64::MAX);
+    }
+}

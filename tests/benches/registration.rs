@@ -1,0 +1,152 @@
+//! Registration in bulk, against the same one by one; and what a lease costs while a bulk of another account waits.
+//!
+//! `BENCH_URLS` (4000) URLs are registered by each side, of domains with one card and of domains with eight, by an account with
+//! limits; before each pair as many are registered already, since what an account has is counted. `BENCH_PAIRS` (3) pairs are
+//! run. `BENCH_WAITING` (60000) visits wait in the second part.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its figures are rough"
+)]
+#![allow(dead_code, reason = "each bench uses a part of what they share")]
+
+mod report;
+mod stock;
+
+use std::time::{Duration, Instant};
+
+use a2a_registry_api::limits::MAX_REGISTRATIONS;
+use a2a_registry_api::{NewToken, Registration};
+use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::authentication::authenticate;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::crawl::job::visits_lease;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::register_bulk::register_all;
+use report::{cpu_of_process, figure, head, line, median, size};
+use stock::{ADMIN, SUFFIX, Stock};
+
+/// An hour, in microseconds: longer than the bench.
+const LEASE: i64 = 3_600_000_000;
+/// Visits of one lease, as a crawler with all its places free asks for.
+const PLACES: usize = 64;
+
+/// Card URLs of domains that nobody has registered.
+fn urls(name: &str, count: usize, of_domain: usize) -> Vec<Registration> {
+    let url = |number: usize| {
+        let domain = number / of_domain;
+        Registration {
+            card_url: Some(format!("http://{name}{domain}.{SUFFIX}/{number}.json")),
+            ..Registration::default()
+        }
+    };
+    (0..count).map(url).collect()
+}
+
+async fn publisher(stock: &Stock, name: &str) -> Caller {
+    let admin = authenticate(&stock.app, ADMIN).await.unwrap();
+    let new = NewToken {
+        account: name.into(),
+        role: Some(Role::Publisher),
+        name: "a bench".into(),
+        ..NewToken::default()
+    };
+    let made = token_create(&stock.app, &admin, &new).await.unwrap();
+    authenticate(&stock.app, &made.secret).await.unwrap()
+}
+
+async fn in_bulk(stock: &Stock, caller: &Caller, all: &[Registration]) {
+    for request in all.chunks(MAX_REGISTRATIONS) {
+        let results = register_all(&stock.app, caller, request).await.unwrap();
+        assert!(results.iter().all(Result::is_ok));
+    }
+}
+
+async fn one_by_one(stock: &Stock, caller: &Caller, all: &[Registration]) {
+    for what in all {
+        register(&stock.app, caller, what).await.unwrap();
+    }
+}
+
+/// Registrations per second of a side.
+fn rate(count: usize, began: Instant) -> f64 {
+    count as f64 / began.elapsed().as_secs_f64()
+}
+
+async fn registrations(count: usize, pairs: usize, of_domain: usize) {
+    let stock = Stock::without_quotas().await;
+    let caller = publisher(&stock, "somebody").await;
+    let (mut bulk, mut single, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cpu = Duration::ZERO;
+    for pair in 0..pairs {
+        let name = |side: &str| format!("{side}{of_domain}-{pair}-");
+        in_bulk(&stock, &caller, &urls(&name("before"), count, of_domain)).await;
+        let all = urls(&name("bulk"), count, of_domain);
+        let (began, before) = (Instant::now(), cpu_of_process().unwrap());
+        in_bulk(&stock, &caller, &all).await;
+        bulk.push(rate(count, began));
+        cpu += cpu_of_process().unwrap() - before;
+        let all = urls(&name("single"), count, of_domain);
+        let began = Instant::now();
+        one_by_one(&stock, &caller, &all).await;
+        single.push(rate(count, began));
+        ratios.push(bulk[pair] / single[pair]);
+    }
+    let what = format!("in bulk, {of_domain} of a domain, against one by one");
+    line(&what, median(bulk), median(single), median(ratios), None);
+    let each = cpu.as_secs_f64() * 1e3 / (count * pairs) as f64;
+    figure("  processor time of each in bulk, ms", format!("{each:.3}"));
+    stock.close().await;
+}
+
+/// The seconds of one lease, and whether its first visit is the one that was registered by itself.
+async fn lease(stock: &Stock, caller: &Caller, name: &str) -> (f64, bool) {
+    let what = Registration {
+        domain: Some(format!("{name}.{SUFFIX}")),
+        ..Registration::default()
+    };
+    register(&stock.app, caller, &what).await.unwrap();
+    let began = Instant::now();
+    let leased = visits_lease(&stock.app, PLACES, LEASE).await.unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    let first = leased.first().map(|(row, _)| row.name.as_str());
+    (seconds, first == Some(format!("{name}.{SUFFIX}").as_str()))
+}
+
+async fn leases(waiting: usize, rounds: usize) {
+    let stock = Stock::without_quotas().await;
+    let (large, single) = (
+        publisher(&stock, "large").await,
+        publisher(&stock, "single").await,
+    );
+    let (mut few, mut many, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        in_bulk(&stock, &large, &urls(&format!("few{round}-"), PLACES, 1)).await;
+        few.push(lease(&stock, &single, &format!("alone{round}")).await.0);
+    }
+    in_bulk(&stock, &large, &urls("many", waiting, 1)).await;
+    for round in 0..rounds {
+        let (seconds, is_first) = lease(&stock, &single, &format!("beside{round}")).await;
+        assert!(is_first, "a single registration waits behind a bulk");
+        many.push(seconds);
+        ratios.push(few[round] / seconds);
+    }
+    let what = format!("leases a second, {waiting} waiting, against {PLACES}");
+    let each = |seconds: Vec<f64>| 1.0 / median(seconds);
+    line(&what, each(many), each(few), median(ratios), None);
+    stock.close().await;
+}
+
+#[tokio::main]
+async fn main() {
+    let (count, pairs) = (size("BENCH_URLS", 4_000), size("BENCH_PAIRS", 3));
+    head("registration", "registrations a second");
+    registrations(count, pairs, 1).await;
+    registrations(count, pairs, 8).await;
+    leases(size("BENCH_WAITING", 60_000), 20).await;
+}

@@ -1,0 +1,334 @@
+//! Registration in bulk: each URL is answered, counted and told as if it were registered alone, and accounts share the crawler.
+
+use a2a_registry_api::{AgentPatch, Registration, SourceView};
+use a2a_registry_domain::lifecycle::Visibility;
+use a2a_registry_server::agents::owner::agent_patch;
+use a2a_registry_server::caller::Caller;
+use a2a_registry_server::context::Context;
+use a2a_registry_server::crawl::job::visits_lease;
+use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::register::register;
+use a2a_registry_server::domains::register_bulk::register_all;
+use a2a_registry_server::error::ErrorKind;
+use a2a_registry_store::domains::{domain_by_name, domain_count};
+use a2a_registry_store::entity::event;
+use a2a_registry_store::{Handle as _, Store, ownership};
+use sea_orm::{ColumnTrait as _, EntityTrait as _, PaginatorTrait as _, QueryFilter as _};
+use time::Duration;
+
+use super::others::at;
+use super::recorded::is_recorded;
+use super::{DOMAIN, OwnershipSetup};
+use crate::support::both_databases;
+use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
+
+both_databases!(
+    a_bulk_has_the_results_of_single_registrations,
+    a_row_that_cannot_be_written_costs_only_its_own_url,
+    a_bulk_takes_up_to_a_thousand,
+    two_bulks_at_once_stay_within_the_limits,
+    a_bulk_delays_no_other_account
+);
+
+fn domain(name: &str) -> Registration {
+    Registration {
+        domain: Some(name.into()),
+        ..Registration::default()
+    }
+}
+
+fn url(url: &str) -> Registration {
+    Registration {
+        card_url: Some(url.into()),
+        ..Registration::default()
+    }
+}
+
+/// What a registration told its caller: of each source that it names what does not differ from account to account, or the kind
+/// of the refusal and its text.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Sources(Vec<String>),
+    Refused(ErrorKind, String),
+}
+
+fn told(sources: &[SourceView], account: &str) -> Told {
+    let one = |source: &SourceView| {
+        if source.url.contains(DOMAIN) {
+            is_recorded(source);
+        }
+        let told = SourceView {
+            id: if source.url.contains(DOMAIN) {
+                source.id.clone()
+            } else {
+                String::new()
+            },
+            ..source.clone()
+        };
+        format!("{told:?}").replace(account, "ACCOUNT")
+    };
+    Told::Sources(sources.iter().map(one).collect())
+}
+
+/// Registrations of all kinds by an account: of another's domain with a hidden agent, of domains of its own up to its limits, and
+/// some that are wrong.
+fn all_kinds(account: &str) -> Vec<Registration> {
+    let own = |number: usize| format!("{account}{number}.agents-test.com");
+    vec![
+        at("/hidden.json"),
+        at("/fresh.json"),
+        at("/fresh.json"),
+        domain(&own(1)),
+        url(&format!("https://{}/a.json", own(1))),
+        url("https://user@agents-test.com/a.json"),
+        Registration::default(),
+        domain(&own(2)),
+        domain(&own(3)),
+        domain(&own(4)),
+        url(&format!("https://{}/b.json", own(1))),
+        url(&format!("https://{}/.well-known/ai-catalog.json", own(1))),
+        url(&format!("https://{}/b.json", own(4))),
+        at("/hidden.json"),
+        Registration {
+            approve: true,
+            ..domain(&own(1))
+        },
+    ]
+}
+
+/// The same registrations, by one account one after the other and by another in bulk, have the same results, events, challenges
+/// and limits, tell as little of a hidden agent, and can be repeated.
+async fn a_bulk_has_the_results_of_single_registrations(url_of_database: &str) {
+    let stage = Stage::with(url_of_database, |config| {
+        config.limits.sources_per_account = 6;
+        config.limits.domains_per_account = 3;
+    })
+    .await;
+    let setup = OwnershipSetup::on(stage);
+    let stage = &setup.stage;
+    register(&stage.app, &stage.admin, &at("/hidden.json"))
+        .await
+        .unwrap();
+    stage
+        .visit(|_| OriginAnswer::Card(card("Hidden", "Is somebody's")))
+        .await;
+    let agent = stage.agents().await.pop().unwrap().id;
+    stage.approve(agent).await;
+    let hide = AgentPatch {
+        visibility: Some(Visibility::Restricted),
+        ..AgentPatch::default()
+    };
+    agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide)
+        .await
+        .unwrap();
+
+    let single = setup.account("onebyone").await;
+    let mut singly = Vec::new();
+    for what in all_kinds("onebyone") {
+        singly.push(match register(&stage.app, &single, &what).await {
+            Ok(view) => {
+                let named = |source: &&SourceView| match &what.card_url {
+                    Some(url) => source.url == *url,
+                    None => !source.url.ends_with("/a.json"),
+                };
+                let sources: Vec<SourceView> = view.sources.iter().filter(named).cloned().collect();
+                told(&sources, "onebyone")
+            }
+            Err(refused) => {
+                Told::Refused(refused.kind, refused.public.replace("onebyone", "ACCOUNT"))
+            }
+        });
+    }
+    let refusals = singly.iter().filter(|one| matches!(one, Told::Refused(..)));
+    assert_eq!(refusals.count(), 6, "{singly:#?}");
+
+    let many = setup.account("inbulk").await;
+    for repeated in 0..2 {
+        let results = register_all(&stage.app, &many, &all_kinds("inbulk")).await;
+        let results = results.unwrap().into_iter().map(|result| match result {
+            Ok(one) => told(&one.sources, "inbulk"),
+            Err(refused) => {
+                Told::Refused(refused.kind, refused.public.replace("inbulk", "ACCOUNT"))
+            }
+        });
+        assert_eq!(
+            results.collect::<Vec<_>>(),
+            singly,
+            "repeated {repeated} times"
+        );
+        let events = [
+            events_of(stage, "onebyone").await,
+            events_of(stage, "inbulk").await,
+        ];
+        assert_eq!(events[0], events[1]);
+        assert_eq!(
+            challenges_of(stage, &single).await,
+            challenges_of(stage, &many).await
+        );
+    }
+    for account in ["onebyone", "inbulk"] {
+        let left_out = format!("{account}4.agents-test.com");
+        let row = domain_by_name(&stage.store, &left_out).await.unwrap();
+        assert!(row.is_none(), "{left_out} was refused");
+    }
+    stage.index_equals_database().await;
+}
+
+/// How many events an account has caused.
+async fn events_of(stage: &Stage, account: &str) -> u64 {
+    event::Entity::find()
+        .filter(event::Column::Actor.eq(account))
+        .count(stage.store.connection())
+        .await
+        .unwrap()
+}
+
+/// How many challenges an account has.
+async fn challenges_of(stage: &Stage, caller: &Caller) -> usize {
+    let account = caller.account.as_ref().unwrap().id;
+    let rows = ownership::challenges_of(&stage.store, &(1..100).collect::<Vec<i64>>()).await;
+    let rows = rows.unwrap().into_iter();
+    rows.filter(|row| row.account_id == account).count()
+}
+
+/// The database fails for one of three. The two others are registered, and the third when all are sent again.
+async fn a_row_that_cannot_be_written_costs_only_its_own_url(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let stage = &setup.stage;
+    stage.register("broken.agents-test.com").await;
+    stage
+        .visit(|_| OriginAnswer::Card(card("Broken", "Is somebody's")))
+        .await;
+    stage
+        .refuse_changes("domains", "name", "broken.agents-test.com")
+        .await;
+    let all = [
+        domain("first.agents-test.com"),
+        url("https://broken.agents-test.com/another.json"),
+        domain("last.agents-test.com"),
+    ];
+    let account = setup.account("somebody").await;
+    let kinds = async || {
+        let results = register_all(&stage.app, &account, &all).await.unwrap();
+        let kinds = results
+            .into_iter()
+            .map(|one| one.err().map(|error| error.kind));
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds().await, [None, Some(ErrorKind::Internal), None]);
+    for name in ["first.agents-test.com", "last.agents-test.com"] {
+        domain_show(&stage.app, &account, name).await.unwrap();
+    }
+    stage.allow_changes("domains").await;
+    assert_eq!(kinds().await, [None, None, None]);
+}
+
+/// A request has one registration at least and a thousand at most.
+async fn a_bulk_takes_up_to_a_thousand(url_of_database: &str) {
+    let stage = Stage::new(url_of_database).await;
+    let some = |count: usize| -> Vec<Registration> {
+        let path = |number: usize| url(&format!("https://{DOMAIN}/{}.json", number % 300));
+        (0..count).map(path).collect()
+    };
+    for wrong in [0, 1001] {
+        let refused = register_all(&stage.app, &stage.admin, &some(wrong)).await;
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{wrong}");
+        let row = domain_by_name(&stage.store, DOMAIN).await.unwrap();
+        assert!(row.is_none(), "{wrong}");
+    }
+    let results = register_all(&stage.app, &stage.admin, &some(1000)).await;
+    let results = results.unwrap();
+    assert_eq!(results.len(), 1000);
+    for (number, result) in results.into_iter().enumerate() {
+        let one = result.unwrap();
+        assert_eq!(one.domain, DOMAIN);
+        let urls: Vec<String> = one.sources.into_iter().map(|one| one.url).collect();
+        assert_eq!(urls, [format!("https://{DOMAIN}/{}.json", number % 300)]);
+    }
+}
+
+/// Two processes count for the same account at the same time.
+async fn two_bulks_at_once_stay_within_the_limits(url_of_database: &str) {
+    let stage = Stage::with(url_of_database, |config| {
+        config.limits.domains_per_account = 10;
+    })
+    .await;
+    let setup = OwnershipSetup::on(stage);
+    let account = setup.account("somebody").await;
+    let id = account.account.as_ref().unwrap().id;
+    let other = match setup.stage.store.is_postgres() {
+        true => Some(setup.stage.beside().await),
+        false => None,
+    };
+    let second: &Context = other.as_ref().map_or(&setup.stage.app, |stage| &stage.app);
+    let names = |prefix: &str| -> Vec<Registration> {
+        let name = |number| domain(&format!("{prefix}{number}.agents-test.com"));
+        (0..8).map(name).collect()
+    };
+    let (first_names, second_names) = (names("first"), names("second"));
+    let both = tokio::join!(
+        register_all(&setup.stage.app, &account, &first_names),
+        register_all(second, &account, &second_names),
+    );
+    let results = both.0.unwrap().into_iter().chain(both.1.unwrap());
+    let accepted = results.filter(Result::is_ok).count();
+    let stored = domain_count(&setup.stage.store, id).await.unwrap();
+    assert_eq!((accepted, stored), (10, 10));
+}
+
+/// While the crawler works off a bulk, another account's bulk gets every second visit and a single registration the next one;
+/// for two processes alike, and after a restart.
+async fn a_bulk_delays_no_other_account(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let callers = [
+        setup.account("large").await,
+        setup.account("small").await,
+        setup.account("single").await,
+    ];
+    let names = |account: &str, count: usize| -> Vec<Registration> {
+        let name = |number| domain(&format!("{account}{number}.agents-test.com"));
+        (0..count).map(name).collect()
+    };
+    let app = &setup.stage.app;
+    register_all(app, &callers[0], &names("large", 60))
+        .await
+        .unwrap();
+    let store = setup.stage.store.clone();
+    let taken = made(app, &store, 5).await;
+    assert!(taken.iter().all(|name| name.starts_with("large")));
+    register_all(app, &callers[1], &names("small", 10))
+        .await
+        .unwrap();
+    setup.stage.advance(Duration::seconds(1));
+    register(app, &callers[2], &domain("single.agents-test.com"))
+        .await
+        .unwrap();
+    assert_eq!(made(app, &store, 1).await, ["single.agents-test.com"]);
+    let OwnershipSetup { stage, .. } = setup;
+    let stage = stage.restart(|_| ()).await;
+    let other = match stage.store.is_postgres() {
+        true => Some(stage.beside().await),
+        false => None,
+    };
+    let second: &Context = other.as_ref().map_or(&stage.app, |stage| &stage.app);
+    let mut of_small = 0;
+    for round in 1..=8_usize {
+        let process = if round % 2 == 0 { second } else { &stage.app };
+        let two = made(process, &stage.store, 2).await;
+        of_small += two.iter().filter(|name| name.starts_with("small")).count();
+        assert!(
+            of_small.abs_diff(round) <= 1,
+            "{of_small} in {round} rounds"
+        );
+    }
+}
+
+/// Leases so many visits and ends them; the names of the domains.
+async fn made(app: &Context, store: &Store, count: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for (row, _) in visits_lease(app, count, LEASE).await.unwrap() {
+        store.visits_end(row.id).await.unwrap();
+        names.push(row.name);
+    }
+    names
+}
