@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ pub const SUFFIX: &str = "agents.test";
 /// Visits ingested in one group, as the crawler delivers them.
 const GROUP: usize = 200;
 
+/// The token of the admin.
+pub const ADMIN: &str = "the-token-of-the-admin-in-every-bench";
+
 /// An hour, in microseconds: longer than any bench.
 const LEASE: i64 = 3_600_000_000;
 
@@ -39,7 +43,8 @@ const LEASE: i64 = 3_600_000_000;
 pub struct Stock {
     /// The registry.
     pub app: Arc<Context>,
-    folder: TempDir,
+    /// Removed with it; `None` where the folder belongs to the caller.
+    folder: Option<TempDir>,
     /// The servers that were started; they hold the registry until they have ended.
     servers: Mutex<Vec<JoinHandle<io::Result<()>>>>,
 }
@@ -81,10 +86,22 @@ impl Stock {
     }
 
     async fn configured(resolver: Arc<dyn Resolver>, configure: impl FnOnce(&mut Config)) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
+        let (mut stock, _) = Self::at(folder.path(), resolver, configure).await;
+        stock.folder = Some(folder);
+        stock
+    }
+
+    /// A registry like [`Stock::new`]'s in a folder of the caller, which may hold one already; and the reason to rebuild
+    /// its index, if any.
+    pub async fn at(
+        folder: &Path,
+        resolver: Arc<dyn Resolver>,
+        configure: impl FnOnce(&mut Config),
+    ) -> (Self, Option<String>) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
-        config.store.data_dir = folder.path().to_owned();
+        config.store.data_dir = folder.to_owned();
         config.governance.approve_all = true;
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
         config.crawler.allow_names = vec![format!("*.{SUFFIX}")];
@@ -100,15 +117,16 @@ impl Stock {
         configure(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
-        let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, network, None)
-                .await
-                .unwrap();
-        Self {
-            app,
-            folder,
+        let started = Context::build(config, Arc::new(SystemClock), entropy, network, Some(ADMIN));
+        let Started {
+            context, rebuild, ..
+        } = started.await.unwrap();
+        let stock = Self {
+            app: context,
+            folder: None,
             servers: Mutex::default(),
-        }
+        };
+        (stock, rebuild)
     }
 
     /// A second connection to the database, for changes that no caller may make.
@@ -129,28 +147,69 @@ impl Stock {
     /// Adds this number of domains to the frontier, each with this number of card URLs, all due: card number `n` has the
     /// URL `http://d<n / urls>.agents.test:<port>/<n>`.
     pub async fn add_sources(&self, domains: usize, urls: usize, port: u16) {
+        self.add_sources_from(0, domains, urls, port, "").await;
+    }
+
+    /// Adds domains like [`Stock::add_sources`], whose card URLs begin with this number, registered by this account; the
+    /// first domain is `d<first card>`.
+    pub async fn add_sources_from(
+        &self,
+        first: usize,
+        domains: usize,
+        urls: usize,
+        port: u16,
+        account: &str,
+    ) {
         let database = self.database().await;
+        let account = format!("(SELECT id FROM accounts WHERE name = '{account}')");
+        // The number in the name of a domain; SQLite reads a number up to the first character that is no digit.
+        let number = format!("(CAST(substr(d.name, 2) AS INTEGER) - {first})");
         for statement in [
             format!(
-                "INSERT INTO domains (name, scheme, state, generation, created_at, visit_due_at, not_before) \
-                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {domains}) \
-                 SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, 1, 1, 0 FROM n"
+                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
+                 WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {domains}) \
+                 SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, {account}, 1, 1, 0 FROM n"
             ),
             format!(
                 "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
                  cause_looks, liveness, created_at) \
                  WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
-                 SELECT d.id, 'url', 'http://' || d.name || '/' || ((d.id - 1) * {urls} + n.i), 1, 0, 0, 0, 0, \
-                 'new', 1 FROM domains AS d, n"
+                 SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
+                 'new', 1 FROM domains AS d, n WHERE d.id NOT IN (SELECT domain_id FROM sources)"
             ),
             // Without it the next start would look for who registered them.
-            "INSERT INTO source_registrants (source_id, registered_at) SELECT id, 1 FROM sources \
-             WHERE id NOT IN (SELECT source_id FROM source_registrants)"
-                .into(),
+            format!(
+                "INSERT INTO source_registrants (source_id, account_id, registered_at) SELECT id, {account}, 1 \
+                 FROM sources WHERE id NOT IN (SELECT source_id FROM source_registrants)"
+            ),
         ] {
             execute(&database, statement).await;
         }
         database.close().await.unwrap();
+    }
+
+    /// Makes the planned visit of every domain due, each for a conditional fetch of all its sources.
+    pub async fn make_planned_due(&self) {
+        let database = self.database().await;
+        execute(&database, "UPDATE sources SET next_due_at = 1".into()).await;
+        execute(&database, "UPDATE domains SET visit_due_at = 1".into()).await;
+        database.close().await.unwrap();
+    }
+
+    /// Makes one card URL of a domain due, over a connection of [`Stock::database`].
+    pub async fn make_card_due(&self, database: &DatabaseConnection, domain: &str, card: usize) {
+        let domain =
+            format!("(SELECT id FROM domains WHERE name = '{domain}' AND deleted_at IS NULL)");
+        for statement in [
+            format!(
+                "UPDATE sources SET next_due_at = 1 WHERE domain_id = {domain} AND url LIKE '%/{card}'"
+            ),
+            format!(
+                "UPDATE domains SET visit_due_at = 1, visit_interval_us = NULL WHERE id = {domain}"
+            ),
+        ] {
+            execute(database, statement).await;
+        }
     }
 
     /// Makes every source due again, for a conditional fetch.
