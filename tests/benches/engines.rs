@@ -29,6 +29,7 @@ use stock::Stock;
 
 /// Words per query, joined by OR.
 const WORDS: usize = 3;
+
 #[tokio::main]
 async fn main() {
     let agents = size("BENCH_AGENTS", 100_000);

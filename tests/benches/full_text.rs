@@ -16,6 +16,8 @@ use sea_orm::{
 
 use super::report::size;
 
+pub use fts5::texts;
+
 /// Cards inserted by one statement.
 const BATCH: usize = 200;
 

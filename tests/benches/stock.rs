@@ -147,44 +147,15 @@ impl Stock {
     /// Adds this number of domains to the frontier, each with this number of card URLs, all due: card number `n` has the
     /// URL `http://d<n / urls>.agents.test:<port>/<n>`.
     pub async fn add_sources(&self, domains: usize, urls: usize, port: u16) {
-        self.add_sources_from(0, domains, urls, port, "").await;
-    }
-
-    /// Adds domains like [`Stock::add_sources`], whose card URLs begin with this number, registered by this account; the
-    /// first domain is `d<first card>`.
-    pub async fn add_sources_from(
-        &self,
-        first: usize,
-        domains: usize,
-        urls: usize,
-        port: u16,
-        account: &str,
-    ) {
         let database = self.database().await;
-        let account = format!("(SELECT id FROM accounts WHERE name = '{account}')");
-        // The number in the name of a domain; SQLite reads a number up to the first character that is no digit.
-        let number = format!("(CAST(substr(d.name, 2) AS INTEGER) - {first})");
-        for statement in [
-            format!(
-                "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
-                 WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {domains}) \
-                 SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, {account}, 1, 1, 0 FROM n"
-            ),
-            format!(
-                "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
-                 cause_looks, liveness, created_at) \
-                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
-                 SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
-                 'new', 1 FROM domains AS d, n WHERE d.id NOT IN (SELECT domain_id FROM sources)"
-            ),
-            // Without it the next start would look for who registered them.
-            format!(
-                "INSERT INTO source_registrants (source_id, account_id, registered_at) SELECT id, {account}, 1 \
-                 FROM sources WHERE id NOT IN (SELECT source_id FROM source_registrants)"
-            ),
-        ] {
-            execute(&database, statement).await;
-        }
+        let sources = NewSources {
+            first: 0,
+            domains,
+            urls,
+            port,
+            account: "",
+        };
+        add_sources(&database, &sources).await;
         database.close().await.unwrap();
     }
 
@@ -324,6 +295,66 @@ impl Stock {
         drop(self.app);
         drop(self.folder);
     }
+}
+
+/// Sources to add to the frontier, all due.
+#[derive(Debug)]
+pub struct NewSources<'a> {
+    /// The number of the first card and of the first domain; the next ones count on.
+    pub first: usize,
+    /// The number of domains.
+    pub domains: usize,
+    /// The number of card URLs of each.
+    pub urls: usize,
+    /// The port of the origin.
+    pub port: u16,
+    /// The account that registered them; empty for none.
+    pub account: &'a str,
+}
+
+/// Adds sources over a connection of [`Stock::database`].
+pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>) {
+    let NewSources {
+        first,
+        domains,
+        urls,
+        port,
+        account,
+    } = sources;
+    let account = format!("(SELECT id FROM accounts WHERE name = '{account}')");
+    let last_domain = last_id(database, "domains").await;
+    let last_source = last_id(database, "sources").await;
+    // The number in the name of a domain, counted from the first: SQLite reads a number up to the first other character.
+    let number = format!("(CAST(substr(d.name, 2) AS INTEGER) - {first})");
+    for statement in [
+        format!(
+            "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
+             WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {domains}) \
+             SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, {account}, 1, 1, 0 FROM n"
+        ),
+        format!(
+            "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+             cause_looks, liveness, created_at) \
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
+             SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
+             'new', 1 FROM domains AS d, n WHERE d.id > {last_domain}"
+        ),
+        // Without it the next start would look for who registered them.
+        format!(
+            "INSERT INTO source_registrants (source_id, account_id, registered_at) \
+             SELECT id, {account}, 1 FROM sources WHERE id > {last_source}"
+        ),
+    ] {
+        execute(database, statement).await;
+    }
+}
+
+/// The highest id in a table; 0 in an empty one.
+async fn last_id(database: &DatabaseConnection, table: &str) -> i64 {
+    let backend = database.get_database_backend();
+    let query = format!("SELECT coalesce(max(id), 0) AS highest FROM {table}");
+    let rows = database.query_all_raw(Statement::from_string(backend, query));
+    rows.await.unwrap()[0].try_get("", "highest").unwrap()
 }
 
 async fn execute(database: &DatabaseConnection, statement: String) {
