@@ -6,7 +6,7 @@
 //!
 //! `LIVING` (`searches,changes,registrations,cards,answers,rules,descriptors`) names the parts. `LIVING_AGENTS`
 //! (`10000,100000`) are the numbers of agents: searches, changes and rivals are measured at each, the rest at the last.
-//! `BENCH_CHANGES` (2000) cards change one after the other before the restart. `BENCH_QUERIES` (400) different queries are sent
+//! `BENCH_CHANGES` (2000) cards change one after the other before the restart. `BENCH_QUERIES` (800) different queries are sent
 //! in each cell for at most `BENCH_SECONDS` (10). `BENCH_CARDS` (10000) cards are crawled for the cost of a new one,
 //! `BENCH_DOMAINS` (20000) domains with few open files. `BENCH_BACKLOG` (60000) sources are due while another account
 //! registers one, `BENCH_SINGLES` (200) registrations are timed one by one, `BENCH_BULK` (2000) are sent at once. `BENCH_PAIRS`
@@ -157,6 +157,7 @@ impl Life {
         let mut registry = Registry::start(folder.path(), &json!({}));
         registry.add(sources(agents, CARDS_OF_DOMAIN), &origin);
         registry.settle();
+        assert_eq!(registry.agents(), agents as u64);
         Self {
             agents,
             generator: Generator::new(seed),

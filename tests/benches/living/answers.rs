@@ -98,7 +98,7 @@ fn ids(registry: &Registry) -> Vec<String> {
 
 /// Measures the results page against the API call with the same facets, each with queries of its own.
 pub fn page_rows(registry: &Registry, generator: Generator) -> Vec<Vec<String>> {
-    let count = size("BENCH_QUERIES", 400) as u64;
+    let count = size("BENCH_QUERIES", 800) as u64;
     let run = |first: u64, path: &dyn Fn(&str) -> String| {
         let queries = (first..first + count).map(|index| generator.query(index, 3));
         let paths: Vec<String> = queries

@@ -124,11 +124,13 @@ async fn answer(
 async fn settle(app: &Context, outcomes: &Outcomes, wanted: u64) {
     let mut events = app.event_signal();
     loop {
-        let last = *events.borrow_and_update();
-        let index = app.index();
-        let indexed = index.applied_seq() >= last && index.overlay_len() == 0;
-        if indexed && outcomes.total() >= wanted {
-            return;
+        // An outcome is counted after its event, so an event that is read before might be an earlier one.
+        if outcomes.total() >= wanted {
+            let last = *events.borrow_and_update();
+            let index = app.index();
+            if index.applied_seq() >= last && index.overlay_len() == 0 {
+                return;
+            }
         }
         let _ = timeout(TICK, events.changed()).await;
     }
