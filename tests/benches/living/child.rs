@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_millis(10);
 /// Looks in turn at which a process has to be idle.
 const CALM_LOOKS: u32 = 3;
 /// How long work in the background is waited for.
-const LONGEST_WORK: Duration = Duration::from_secs(120);
+const LONGEST_WORK: Duration = Duration::from_secs(1_800);
 
 /// A running child. Dropping it kills it.
 pub struct Child {

@@ -35,7 +35,7 @@ pub fn rows(seed: u64) -> Vec<Vec<String>> {
         &origin,
     );
     let began = Instant::now();
-    let (mut most, mut looks, mut not_ready) = (idle, 0, 0);
+    let (mut most, mut looks, mut not_ready) = (idle, 0_u32, 0_u32);
     loop {
         let done = registry.settles_within(0);
         most = most.max(registry.child.open_files());
