@@ -21,16 +21,16 @@
 
 mod bare;
 mod generator;
+mod here;
 mod load;
 mod report;
 mod stock;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
@@ -38,10 +38,10 @@ use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::visits::leasing::wake_crawler;
 use actix_web::web::Bytes;
-use async_trait::async_trait;
 use bare::Bare;
 use futures::StreamExt;
 use generator::Generator;
+use here::Here;
 use report::{figure, head, line, median, size};
 use stock::{SUFFIX, Stock};
 use tokio::sync::Notify;
@@ -51,21 +51,6 @@ use url::Url;
 const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;
 /// Timeout of a crawl, longer than any here takes.
 const DEADLINE: Duration = Duration::from_secs(120);
-
-/// Resolver of every name to this machine.
-#[derive(Debug, Clone)]
-struct Here;
-
-#[async_trait]
-impl Resolver for Here {
-    async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
-        Ok(vec![Ipv4Addr::LOCALHOST.into()])
-    }
-
-    async fn texts(&self, _: &str) -> TxtAnswer {
-        TxtAnswer::Absent
-    }
-}
 
 impl reqwest::dns::Resolve for Here {
     fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {

@@ -69,7 +69,12 @@ fn shown(value: f64) -> String {
 
 /// Processor time used by this process, summed over all threads.
 pub fn cpu_of_process() -> io::Result<Duration> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
+    cpu_of(std::process::id())
+}
+
+/// Processor time used by a process, summed over all threads.
+pub fn cpu_of(process: u32) -> io::Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The second field is the program's name in parentheses, which may contain any character.
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 = fields

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ pub const SUFFIX: &str = "agents.test";
 /// Visits ingested in one group, as the crawler delivers them.
 const GROUP: usize = 200;
 
+/// The token of the admin.
+pub const ADMIN: &str = "the-token-of-the-admin-in-every-bench";
+
 /// An hour, in microseconds: longer than any bench.
 const LEASE: i64 = 3_600_000_000;
 
@@ -42,7 +46,8 @@ pub const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 pub struct Stock {
     /// The registry.
     pub app: Arc<Context>,
-    folder: TempDir,
+    /// Removed with it; `None` where the folder belongs to the caller.
+    folder: Option<TempDir>,
     /// The servers that were started; they hold the registry until they have ended.
     servers: Mutex<Vec<JoinHandle<io::Result<()>>>>,
 }
@@ -84,10 +89,22 @@ impl Stock {
     }
 
     async fn configured(resolver: Arc<dyn Resolver>, configure: impl FnOnce(&mut Config)) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
+        let (mut stock, _) = Self::at(folder.path(), resolver, configure).await;
+        stock.folder = Some(folder);
+        stock
+    }
+
+    /// A registry like [`Stock::new`]'s in a folder of the caller, which may hold one already; and the reason to rebuild
+    /// its index, if any.
+    pub async fn at(
+        folder: &Path,
+        resolver: Arc<dyn Resolver>,
+        configure: impl FnOnce(&mut Config),
+    ) -> (Self, Option<String>) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = Config::default();
-        config.store.data_dir = folder.path().to_owned();
+        config.store.data_dir = folder.to_owned();
         config.governance.approve_all = true;
         config.crawler.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
         config.crawler.allow_names = vec![format!("*.{SUFFIX}")];
@@ -103,15 +120,16 @@ impl Stock {
         configure(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
-        let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, network, Some(ADMIN))
-                .await
-                .unwrap();
-        Self {
-            app,
-            folder,
+        let started = Context::build(config, Arc::new(SystemClock), entropy, network, Some(ADMIN));
+        let Started {
+            context, rebuild, ..
+        } = started.await.unwrap();
+        let stock = Self {
+            app: context,
+            folder: None,
             servers: Mutex::default(),
-        }
+        };
+        (stock, rebuild)
     }
 
     /// A registry like [`Stock::new`]'s, in which an account registers as much as it wants.
@@ -142,27 +160,39 @@ impl Stock {
     /// URL `http://d<n / urls>.agents.test:<port>/<n>`.
     pub async fn add_sources(&self, domains: usize, urls: usize, port: u16) {
         let database = self.database().await;
+        let sources = NewSources {
+            first: 0,
+            domains,
+            urls,
+            port,
+            account: "",
+        };
+        add_sources(&database, &sources).await;
+        database.close().await.unwrap();
+    }
+
+    /// Makes the planned visit of every domain due, each for a conditional fetch of all its sources.
+    pub async fn make_planned_due(&self) {
+        let database = self.database().await;
+        execute(&database, "UPDATE sources SET next_due_at = 1".into()).await;
+        execute(&database, "UPDATE domains SET visit_due_at = 1".into()).await;
+        database.close().await.unwrap();
+    }
+
+    /// Makes one card URL of a domain due, over a connection of [`Stock::database`].
+    pub async fn make_card_due(&self, database: &DatabaseConnection, domain: &str, card: usize) {
+        let domain =
+            format!("(SELECT id FROM domains WHERE name = '{domain}' AND deleted_at IS NULL)");
         for statement in [
             format!(
-                "INSERT INTO domains (name, scheme, state, generation, created_at, visit_due_at, not_before) \
-                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {domains}) \
-                 SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, 1, 1, 0 FROM n"
+                "UPDATE sources SET next_due_at = 1 WHERE domain_id = {domain} AND url LIKE '%/{card}'"
             ),
             format!(
-                "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
-                 cause_looks, liveness, created_at) \
-                 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
-                 SELECT d.id, 'url', 'http://' || d.name || '/' || ((d.id - 1) * {urls} + n.i), 1, 0, 0, 0, 0, \
-                 'new', 1 FROM domains AS d, n"
+                "UPDATE domains SET visit_due_at = 1, visit_interval_us = NULL WHERE id = {domain}"
             ),
-            // Without it the next start would look for who registered them.
-            "INSERT INTO source_registrants (source_id, registered_at) SELECT id, 1 FROM sources \
-             WHERE id NOT IN (SELECT source_id FROM source_registrants)"
-                .into(),
         ] {
-            execute(&database, statement).await;
+            execute(database, statement).await;
         }
-        database.close().await.unwrap();
     }
 
     /// Makes every source due again, for a conditional fetch.
@@ -283,6 +313,66 @@ impl Stock {
         drop(self.app);
         drop(self.folder);
     }
+}
+
+/// Sources to add to the frontier, all due.
+#[derive(Debug)]
+pub struct NewSources<'a> {
+    /// The number of the first card and of the first domain; the next ones count on.
+    pub first: usize,
+    /// The number of domains.
+    pub domains: usize,
+    /// The number of card URLs of each.
+    pub urls: usize,
+    /// The port of the origin.
+    pub port: u16,
+    /// The account that registered them; empty for none.
+    pub account: &'a str,
+}
+
+/// Adds sources over a connection of [`Stock::database`].
+pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>) {
+    let NewSources {
+        first,
+        domains,
+        urls,
+        port,
+        account,
+    } = sources;
+    let account = format!("(SELECT id FROM accounts WHERE name = '{account}')");
+    let last_domain = last_id(database, "domains").await;
+    let last_source = last_id(database, "sources").await;
+    // The number in the name of a domain, counted from the first: SQLite reads a number up to the first other character.
+    let number = format!("(CAST(substr(d.name, 2) AS INTEGER) - {first})");
+    for statement in [
+        format!(
+            "INSERT INTO domains (name, scheme, state, generation, account_id, created_at, visit_due_at, not_before) \
+             WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {domains}) \
+             SELECT 'd' || i || '.{SUFFIX}:{port}', 'http', 'unverified', 1, {account}, 1, 1, 0 FROM n"
+        ),
+        format!(
+            "INSERT INTO sources (domain_id, kind, url, next_due_at, interval_us, full_wanted, failures, \
+             cause_looks, liveness, created_at) \
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {urls}) \
+             SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
+             'new', 1 FROM domains AS d, n WHERE d.id > {last_domain}"
+        ),
+        // Without it the next start would look for who registered them.
+        format!(
+            "INSERT INTO source_registrants (source_id, account_id, registered_at) \
+             SELECT id, {account}, 1 FROM sources WHERE id > {last_source}"
+        ),
+    ] {
+        execute(database, statement).await;
+    }
+}
+
+/// The highest id in a table; 0 in an empty one.
+async fn last_id(database: &DatabaseConnection, table: &str) -> i64 {
+    let backend = database.get_database_backend();
+    let query = format!("SELECT coalesce(max(id), 0) AS highest FROM {table}");
+    let rows = database.query_all_raw(Statement::from_string(backend, query));
+    rows.await.unwrap()[0].try_get("", "highest").unwrap()
 }
 
 async fn execute(database: &DatabaseConnection, statement: String) {

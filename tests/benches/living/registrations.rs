@@ -1,0 +1,237 @@
+//! Registrations: how long one takes until its agent is found, and how many a registry answers in a second.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::http::{bearer, call, request};
+use super::origin::Origin;
+use super::registry::{Registry, Sources};
+use super::tables::{Target, row};
+use crate::load::{Load, Protocol};
+use crate::report::size;
+use crate::stock::SUFFIX;
+
+/// How long a single registration is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two looks for an agent.
+const LOOK: Duration = Duration::from_millis(2);
+/// Card URLs per domain where many are registered.
+const URLS: usize = super::cards::CARDS_OF_DOMAIN;
+/// The program of the registry, for `register -f`.
+const PROGRAM: &str = "A2A_REGISTRY_BIN";
+
+/// The next card numbers that nobody has registered; all before them are.
+#[derive(Debug)]
+pub struct Spare {
+    next: usize,
+    end: usize,
+}
+
+impl Spare {
+    /// The numbers from `next` to before `end`.
+    pub const fn new(next: usize, end: usize) -> Self {
+        Self { next, end }
+    }
+
+    /// The number of cards that are registered.
+    pub const fn taken(&self) -> usize {
+        self.next
+    }
+
+    /// Takes this number of them, and returns the first.
+    pub fn take(&mut self, count: usize) -> usize {
+        let first = self.next;
+        self.next += count;
+        assert!(self.next <= self.end, "the origin has too few cards");
+        first
+    }
+}
+
+/// Cards that the rows of this file need beyond the agents.
+pub fn spare_cards() -> usize {
+    backlog() + 3 * singles() + 2 * bulk() + 1_000
+}
+
+/// Sources that are due while somebody else registers one.
+fn backlog() -> usize {
+    size("BENCH_BACKLOG", 60_000) / URLS * URLS
+}
+
+/// Single registrations of a row.
+fn singles() -> usize {
+    size("BENCH_SINGLES", 200)
+}
+
+/// Registrations of a bulk.
+fn bulk() -> usize {
+    size("BENCH_BULK", 2_000)
+}
+
+/// Measures all rows.
+pub fn rows(registry: &mut Registry, origin: &Origin, spare: &mut Spare) -> Vec<Vec<String>> {
+    let person = registry.publisher("person");
+    let crowd = registry.publisher("crowd");
+    let mut rows = Vec::new();
+    let mut push = |what: &str, times: Vec<f64>, most: f64| {
+        let what = format!(
+            "registered to searchable, p99, {what} ({} registrations)",
+            times.len()
+        );
+        rows.push(row(&what, p99(times), "ms", Target::AtMost(most)));
+    };
+    let one = |registry: &mut Registry, spare: &mut Spare| {
+        registry.count_registered(1);
+        until_found(registry, origin, &person, spare.take(1))
+    };
+    let idle: Vec<f64> = (0..singles()).map(|_| one(registry, spare)).collect();
+    push("idle", idle, 150.0);
+    registry.settle();
+
+    registry.add(
+        Sources {
+            first: spare.take(backlog()),
+            domains: backlog() / URLS,
+            urls: URLS,
+            account: "crowd",
+        },
+        origin,
+    );
+    let what = format!("behind {} due sources of another account", backlog());
+    let times = while_busy(registry, |registry| one(registry, spare));
+    push(&what, times, 1_000.0);
+    registry.settle();
+
+    registry.recrawl(spare.taken());
+    let times = while_busy(registry, |registry| one(registry, spare));
+    push("during a recrawl of everything", times, 250.0);
+    registry.settle();
+
+    rows.push(posted(registry, origin, &crowd, spare.take(bulk())));
+    rows.extend(from_file(registry, origin, &crowd, spare.take(bulk())));
+    rows
+}
+
+/// Registers one after the other while the crawler has other work, for as many as an idle registry takes.
+fn while_busy(registry: &mut Registry, mut one: impl FnMut(&mut Registry) -> f64) -> Vec<f64> {
+    let mut times = Vec::new();
+    while times.len() < singles() && !registry.settles_within(0) {
+        times.push(one(registry));
+        if times
+            .last()
+            .is_some_and(|last| *last >= PATIENCE.as_secs_f64() * 1_000.0)
+        {
+            break;
+        }
+    }
+    times
+}
+
+/// Registers one card as this account, and returns the milliseconds until a search finds its agent; [`PATIENCE`] where that
+/// took longer.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client learns that an agent is searchable by searching only"
+)]
+fn until_found(registry: &Registry, origin: &Origin, token: &str, card: usize) -> f64 {
+    let domain = format!("d{card}.{SUFFIX}:{}", origin.port);
+    let body = json!({"card_url": card_url(card, origin)}).to_string();
+    let began = Instant::now();
+    let (status, answer) = call(registry.address, "POST", "/v1/domains", token, &body);
+    assert_eq!(status, 202, "{answer}");
+    while registry.agents_of(&domain) == 0 && began.elapsed() < PATIENCE {
+        std::thread::sleep(LOOK);
+    }
+    began.elapsed().as_secs_f64() * 1_000.0
+}
+
+fn card_url(card: usize, origin: &Origin) -> String {
+    format!("http://d{card}.{SUFFIX}:{}/{card}", origin.port)
+}
+
+fn p99(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let place = (times.len() as f64 * 0.99) as usize;
+    times
+        .get(place)
+        .or(times.last())
+        .copied()
+        .unwrap_or(f64::NAN)
+}
+
+/// Requests that register these card URLs, each with one of them.
+fn registrations(registry: &Registry, urls: &[String], token: &str) -> Vec<Vec<u8>> {
+    let requests = urls.iter().map(|url| {
+        let body = json!({"card_url": url}).to_string();
+        request(
+            registry.address,
+            "POST",
+            "/v1/domains",
+            &bearer(token),
+            &body,
+        )
+    });
+    requests.collect()
+}
+
+/// The rate of registrations over HTTP, each answered by itself.
+fn posted(registry: &mut Registry, origin: &Origin, token: &str, first: usize) -> Vec<String> {
+    let urls: Vec<String> = (first..first + bulk())
+        .map(|card| card_url(card, origin))
+        .collect();
+    let requests = registrations(registry, &urls, token);
+    let count = requests.len();
+    let mut load = Load::speaking(Protocol::Http, registry.address, requests, "202");
+    load.process = Some(registry.child.id());
+    load.connections = 16;
+    load.most = count;
+    load.time = Duration::from_secs(600);
+    let measured = load.run().unwrap();
+    let rate = measured.rate * urls.len() as f64 / count as f64;
+    registry.count_registered(urls.len());
+    registry.settle();
+    row(
+        "bulk registration over HTTP",
+        rate,
+        "/s",
+        Target::AtLeast(1_000.0),
+    )
+}
+
+/// The rate of `register -f`, where the program is given.
+fn from_file(
+    registry: &mut Registry,
+    origin: &Origin,
+    token: &str,
+    first: usize,
+) -> Option<Vec<String>> {
+    let program = std::env::var_os(PROGRAM).filter(|program| Path::new(program).is_file());
+    let Some(program) = program else {
+        println!(
+            "SKIPPED register -f: {PROGRAM} names no program; run this bench in `tests/run --shell`"
+        );
+        return None;
+    };
+    let urls: Vec<String> = (first..first + bulk())
+        .map(|card| card_url(card, origin))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("urls");
+    std::fs::write(&file, urls.join("\n")).unwrap();
+    let began = Instant::now();
+    let status = Command::new(program)
+        .args(["register", "--no-wait", "-f"])
+        .arg(&file)
+        .env("A2A_REGISTRY_URL", format!("http://{}", registry.address))
+        .env("A2A_REGISTRY_TOKEN", token)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let rate = urls.len() as f64 / began.elapsed().as_secs_f64();
+    registry.count_registered(urls.len());
+    registry.settle();
+    Some(row("register -f", rate, "/s", Target::AtLeast(1_000.0)))
+}

@@ -1,0 +1,101 @@
+//! Starts with other admission rules than the last time.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::child::wait_until_idle;
+use super::registry::Registry;
+use super::tables::{Target, row};
+use crate::stock::SUFFIX;
+
+/// How long rules may take to be applied everywhere.
+const PATIENCE: Duration = Duration::from_secs(1_800);
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Starts a registry with each change of the rules, and measures when it listens, when it is ready, what it still shows that
+/// the rules forbid, and when every decision is made. The folder holds this number of agents, all approved by
+/// `--approve-all`.
+pub fn rows(folder: &Path, agents: u64) -> Vec<Vec<String>> {
+    let denied = format!("*.{SUFFIX}:*");
+    let all = json!({"approve_all": true});
+    let none = json!({"approve_all": false});
+    let deny = json!({"approve_all": true, "deny": [denied]});
+    let mut rows = Vec::new();
+    for (what, settings, shown) in [
+        ("unchanged", &all, agents),
+        ("--approve-all removed", &none, 0),
+        ("--approve-all added", &all, agents),
+        ("deny_domains of all agents added", &deny, 0),
+        ("deny_domains removed", &all, agents),
+    ] {
+        rows.extend(start(folder, what, settings, shown));
+    }
+    rows
+}
+
+/// Starts with these settings, after which this number of agents has to be shown.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an orchestrator looks at times whether a process is ready"
+)]
+fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<String>> {
+    let registry = Registry::start(folder, settings);
+    let mut seen_first = None;
+    let wait = |done: &mut dyn FnMut() -> bool| {
+        let began = Instant::now();
+        while !done() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: the rules were not applied"
+            );
+            std::thread::sleep(LOOK);
+        }
+        registry.began.elapsed().as_secs_f64()
+    };
+    let ready = wait(&mut || {
+        seen_first.get_or_insert_with(|| found(&registry).unwrap_or_default());
+        registry.is_ready()
+    });
+    wait(&mut || found(&registry) == Some(shown));
+    // Decisions about agents that are hidden already show by nothing else.
+    wait_until_idle(registry.child.id());
+    let decided = registry.began.elapsed().as_secs_f64();
+    let listening = registry.listening.as_secs_f64();
+    registry.stop();
+    let label = |part: &str| format!("start, rules {what}: {part}");
+    let mut rows = vec![
+        row(
+            &label("listening after"),
+            listening,
+            "s",
+            Target::AtMost(1.0),
+        ),
+        row(&label("ready after"), ready, "s", Target::AtMost(5.0)),
+        row(
+            &label("everything decided after"),
+            decided,
+            "s",
+            Target::None,
+        ),
+    ];
+    if shown == 0 {
+        let forbidden = seen_first.unwrap_or_default() as f64;
+        rows.push(row(
+            &label("forbidden agents that the first search shows"),
+            forbidden,
+            "",
+            Target::AtMost(0.0),
+        ));
+    }
+    rows
+}
+
+/// The number of agents that anybody finds; `None` while searches are refused.
+fn found(registry: &Registry) -> Option<u64> {
+    let (status, page) =
+        super::http::call(registry.address, "GET", "/v1/agents?page_size=1", "", "");
+    (status == 200).then(|| page["total"].as_u64()).flatten()
+}

@@ -1,0 +1,310 @@
+//! Searches over one set of cards: the cells of the tables, measured for each server, and the tables.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::cards::FACETS;
+use super::child::wait_until_idle;
+use super::http::request;
+use super::tables::{Target, number, print};
+use crate::generator::Generator;
+use crate::load::{Load, Protocol};
+use crate::report::size;
+
+/// Words per query, joined by OR.
+const WORDS: [usize; 2] = [1, 3];
+/// Numbers of facets that a search counts: the first of [`FACETS`].
+const COUNTED: [usize; 4] = [0, 1, 4, 12];
+/// Numbers of connections.
+const CONNECTIONS: [usize; 2] = [1, 16];
+/// Shortest word of a query of one word: shorter ones are stop words of some engine, which then finds nothing.
+const SHORTEST: usize = 5;
+/// Further parameters of the registry's searches: what a hit has to hold.
+const FIELDS: &str = "";
+
+/// A kind of search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Words of a query.
+    pub words: usize,
+    /// Facets that are counted.
+    pub facets: usize,
+    /// Number of connections.
+    pub connections: usize,
+}
+
+impl Cell {
+    /// Its name in tables, as two cells.
+    fn names(self) -> Vec<String> {
+        let words = if self.words == 1 {
+            "one word"
+        } else {
+            "three words"
+        };
+        let facets = match self.facets {
+            0 => "no facets".to_owned(),
+            1 => "one facet".to_owned(),
+            count => format!("{count} facets"),
+        };
+        vec![format!("{words}, {facets}"), self.connections.to_string()]
+    }
+
+    /// Different queries. Where the words are few, cells that differ in their connections alone share none, so that no
+    /// answer is one that was kept.
+    pub fn queries(self, generator: Generator) -> Vec<String> {
+        let place = cells().iter().position(|cell| *cell == self).unwrap();
+        let (kind, turn) = (place / CONNECTIONS.len(), place % CONNECTIONS.len());
+        let count = size("BENCH_QUERIES", 800);
+        let first = kind as u64 * 1_000_000;
+        let drawn = (first..first + 1_000_000).map(|index| generator.query(index, self.words));
+        let mut taken = HashSet::new();
+        drawn
+            .filter(|query| self.words > 1 || query.len() >= SHORTEST)
+            .filter(|query| taken.insert(query.clone()))
+            .skip(turn)
+            .step_by(CONNECTIONS.len())
+            .take(count)
+            .collect()
+    }
+}
+
+/// All cells, in the order of the tables.
+pub fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for words in WORDS {
+        for facets in COUNTED {
+            for connections in CONNECTIONS {
+                cells.push(Cell {
+                    words,
+                    facets,
+                    connections,
+                });
+            }
+        }
+    }
+    cells
+}
+
+/// A server that is searched.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchServer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its process.
+    pub process: u32,
+    /// What it speaks when this number of facets is counted.
+    pub protocol: fn(usize) -> Protocol,
+    /// The complete request for a query with these facets.
+    pub request: fn(SocketAddr, &str, &[&str]) -> Vec<u8>,
+}
+
+/// Figures of a cell.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    /// Processor time per request in milliseconds.
+    pub cpu: f64,
+    /// Requests per second.
+    pub rate: f64,
+    /// The median latency in milliseconds.
+    pub p50: f64,
+    /// The latency that one of a hundred exceeds.
+    pub p99: f64,
+    /// Kilobytes of a response.
+    pub kilobytes: f64,
+}
+
+/// The registry at this address.
+pub fn registry(address: SocketAddr, process: u32) -> SearchServer {
+    SearchServer {
+        address,
+        process,
+        protocol: |_| Protocol::Http,
+        request: |address, words, facets| {
+            let words = words.replace(' ', "+");
+            let facets = match facets.is_empty() {
+                true => String::new(),
+                false => format!("&facets={}", facets.join(",")),
+            };
+            let path = format!("/v1/agents?page_size=10&q={words}{facets}{FIELDS}");
+            request(address, "GET", &path, "", "")
+        },
+    }
+}
+
+/// Measures every cell of a server, after searches that are not counted.
+pub fn measure(server: SearchServer, generator: Generator) -> Vec<Figures> {
+    wait_until_idle(server.process);
+    let warm = Cell {
+        words: 3,
+        facets: 12,
+        connections: 1,
+    };
+    let queries: Vec<String> = (0..100)
+        .map(|index| generator.query(u64::MAX - index, 3))
+        .collect();
+    run(server, warm, &queries);
+    let cells = cells().into_iter();
+    cells
+        .map(|cell| run(server, cell, &cell.queries(generator)))
+        .collect()
+}
+
+fn run(server: SearchServer, cell: Cell, queries: &[String]) -> Figures {
+    let facets = &FACETS[..cell.facets];
+    let requests = queries
+        .iter()
+        .map(|words| (server.request)(server.address, words, facets));
+    let protocol = (server.protocol)(cell.facets);
+    let mut load = Load::speaking(protocol, server.address, requests.collect(), "200");
+    load.process = Some(server.process);
+    load.connections = cell.connections;
+    load.most = queries.len();
+    load.time = Duration::from_secs(size("BENCH_SECONDS", 10) as u64);
+    let measured = load.run().unwrap();
+    Figures {
+        cpu: measured.cpu_us / 1_000.0,
+        rate: measured.rate,
+        p50: measured.percentile(0.5),
+        p99: measured.percentile(0.99),
+        kilobytes: measured.bytes / 1_000.0,
+    }
+}
+
+/// The figures of a registry that was crawled and changed, before and after its restart, and with its index rebuilt.
+pub struct Ages {
+    /// The process that has crawled.
+    pub running: Vec<Figures>,
+    /// After a restart.
+    pub restarted: Vec<Figures>,
+    /// With a new index.
+    pub rebuilt: Vec<Figures>,
+}
+
+/// The most processor time of a search by its cell, in milliseconds; of fewer than 100,000 agents nothing is demanded.
+const fn most_cpu(cell: Cell, agents: usize) -> Target {
+    match (cell.words, cell.facets) {
+        (3, 4) if agents >= 100_000 => Target::AtMost(4.0),
+        (3, 12) if agents >= 100_000 => Target::AtMost(8.0),
+        _ => Target::None,
+    }
+}
+
+/// Prints a registry at its ages side by side.
+pub fn print_ages(agents: usize, ages: &Ages) {
+    let mut rows = Vec::new();
+    for (place, cell) in cells().into_iter().enumerate() {
+        let (running, restarted) = (ages.running[place], ages.restarted[place]);
+        let rebuilt = ages.rebuilt[place];
+        let ratio = restarted.cpu / rebuilt.cpu;
+        let most_ratio = match cell.facets {
+            4 | 12 if cell.words == 3 => Target::AtMost(1.5),
+            _ => Target::None,
+        };
+        let mut row = cell.names();
+        row.push(number(running.cpu));
+        for of in [restarted, rebuilt] {
+            let latencies = format!("{}, {}", number(of.p50), number(of.p99));
+            row.extend([number(of.cpu), number(of.rate), latencies]);
+        }
+        row.extend(most_cpu(cell, agents).cells(restarted.cpu));
+        row.push(number(ratio));
+        row.extend(most_ratio.cells(ratio));
+        row.push(number(restarted.kilobytes));
+        rows.push(row);
+    }
+    print(
+        &format!(
+            "Searches over {} agents that were crawled, changed and restarted once, beside a rebuilt index; CPU and latencies in ms",
+            number(agents as f64)
+        ),
+        &[
+            "search",
+            "connections",
+            "running since the crawl, CPU",
+            "restarted, CPU",
+            "a second",
+            "p50, p99",
+            "rebuilt, CPU",
+            "a second",
+            "p50, p99",
+            "target of CPU",
+            "met",
+            "restarted / rebuilt",
+            "target",
+            "met",
+            "kB a response",
+        ],
+        &rows,
+    );
+}
+
+/// A rival's figures, and how many times its rate the registry should reach, with the number of facets.
+pub struct Rivalry {
+    /// The rival's name.
+    pub name: &'static str,
+    /// Its figures.
+    pub figures: Vec<Figures>,
+    /// The target.
+    pub target: fn(usize) -> f64,
+}
+
+/// Prints the registry after its restart beside the rivals.
+pub fn print_rivals(agents: usize, own: &[Figures], rivals: &[Rivalry]) {
+    let mut columns = vec![
+        "search".to_owned(),
+        "connections".into(),
+        "registry, a second".into(),
+    ];
+    for rival in rivals {
+        columns.push(format!("{}, a second", rival.name));
+        columns.extend(["CPU, ms", "p50, p99", "kB", "times", "target", "met"].map(str::to_owned));
+    }
+    let mut rows = Vec::new();
+    for (place, cell) in cells().into_iter().enumerate() {
+        let mut row = cell.names();
+        row.push(number(own[place].rate));
+        for rival in rivals {
+            let its = rival.figures[place];
+            let times = own[place].rate / its.rate;
+            row.extend([
+                number(its.rate),
+                number(its.cpu),
+                format!("{}, {}", number(its.p50), number(its.p99)),
+                number(its.kilobytes),
+                number(times),
+            ]);
+            row.extend(Target::AtLeast((rival.target)(cell.facets)).cells(times));
+        }
+        rows.push(row);
+    }
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let title = format!(
+        "The restarted registry over {} agents beside other engines over the same cards",
+        number(agents as f64)
+    );
+    print(&title, &columns, &rows);
+}
+
+/// Prints how the processor time of searches grows from the smallest to the largest number of agents.
+pub fn print_growth(sizes: &[(usize, Ages)]) {
+    let [(few, small), .., (many, large)] = sizes else {
+        return;
+    };
+    let cells = cells().into_iter().enumerate();
+    let counted = cells.filter(|(_, cell)| cell.words == 3 && matches!(cell.facets, 4 | 12));
+    let rows = counted.map(|(place, cell)| {
+        let times = large.restarted[place].cpu / small.restarted[place].cpu;
+        let mut row = cell.names();
+        row.push(number(times));
+        row.extend(Target::AtMost(10.0).cells(times));
+        row
+    });
+    let title = format!(
+        "Growth of the processor time of a search from {} to {} agents",
+        number(*few as f64),
+        number(*many as f64)
+    );
+    let columns = ["search", "connections", "times", "target", "met"];
+    print(&title, &columns, &rows.collect::<Vec<_>>());
+}
