@@ -24,7 +24,7 @@ use super::highlight::Highlighter;
 use super::languages::{Languages, is_stop_word};
 use super::layout::{TextKind, texts};
 use super::meaning::slots;
-use super::request::{Filters, SortPosition, SortValue};
+use super::request::{Filters, HitParts, SortPosition, SortValue};
 use super::rescore::RescoreGain;
 use super::seen::CountHolders as _;
 use super::statistics::{QueryStatistics, Statistics};
@@ -103,8 +103,12 @@ impl Index {
             }
         };
         let words = Highlighter::new(&[]);
+        let parts = HitParts {
+            entry: false,
+            ..HitParts::default()
+        };
         let hits = entries.into_iter();
-        let hits = hits.map(|entry| inner.hit(&view.searcher, entry, &words, None));
+        let hits = hits.map(|entry| inner.hit(&view.searcher, entry, &words, None, parts));
         Ok(SimilarAgents {
             hits: hits.collect::<Result<_, _>>()?,
             duplicates: search.duplicates()?,

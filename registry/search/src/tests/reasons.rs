@@ -51,6 +51,26 @@ fn explained(request: &SearchRequest) -> SearchRequest {
     }
 }
 
+/// The same search, explained without the computation.
+fn in_sentences(request: &SearchRequest) -> SearchRequest {
+    SearchRequest {
+        parts: HitParts {
+            computation: false,
+            ..HitParts::default()
+        },
+        ..request.clone()
+    }
+}
+
+/// A hit without the computation of its score has as many sentences, whose figures add up to the same score.
+fn check_brief(hit: &HitRow, brief: &HitRow, request: &SearchRequest) {
+    assert_eq!((hit.id, hit.score), (brief.id, brief.score));
+    let shown = brief.explain.as_ref().unwrap().as_object().unwrap();
+    assert_eq!(shown.keys().collect::<Vec<_>>(), ["summary"]);
+    assert_eq!(sentences(hit).len(), sentences(brief).len(), "{request:?}");
+    check_sum(brief, request);
+}
+
 #[test]
 fn the_figures_of_full_text_add_up_to_the_score() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,9 +96,11 @@ fn the_figures_of_full_text_add_up_to_the_score() {
         request.visible_to = public();
         request.class = public();
         let hits = index.search(&request).unwrap().hits;
-        for hit in hits.into_iter().take(MAX_EXPLAINED) {
+        let brief = index.search(&in_sentences(&request)).unwrap().hits;
+        for (hit, brief) in hits.iter().zip(&brief).take(MAX_EXPLAINED) {
             if hit.score.is_some() {
-                check_sum(&hit, &request);
+                check_sum(hit, &request);
+                check_brief(hit, brief, &request);
                 checked += 1;
             }
         }
@@ -125,8 +147,10 @@ fn the_figures_of_both_kinds_add_up_to_the_score() {
             alone: round % 5 == 0,
         });
         let hits = index.search(&request).unwrap().hits;
-        for hit in hits.into_iter().take(MAX_EXPLAINED) {
+        let brief = index.search(&in_sentences(&request)).unwrap().hits;
+        for (hit, brief) in hits.into_iter().zip(&brief).take(MAX_EXPLAINED) {
             check_sum(&hit, &request);
+            check_brief(&hit, brief, &request);
             by_meaning += usize::from(
                 sentences(&hit)
                     .iter()
