@@ -62,12 +62,11 @@ fn in_sentences(request: &SearchRequest) -> SearchRequest {
     }
 }
 
-/// A hit without the computation of its score has as many sentences, whose figures add up to the same score.
+/// A hit without the computation of its score has sentences alone, whose figures add up to the same score.
 fn check_brief(hit: &HitRow, brief: &HitRow, request: &SearchRequest) {
     assert_eq!((hit.id, hit.score), (brief.id, brief.score));
     let shown = brief.explain.as_ref().unwrap().as_object().unwrap();
     assert_eq!(shown.keys().collect::<Vec<_>>(), ["summary"]);
-    assert_eq!(sentences(hit).len(), sentences(brief).len(), "{request:?}");
     check_sum(brief, request);
 }
 

@@ -1,12 +1,13 @@
 //! What the tools answer with. The output schemas that clients see are made from these types, and everything in them is
 //! bounded: cards are written by strangers, and a model reads at a price.
 
-use a2a_registry_api::{Agent, Interface, Provider, Trust};
+use a2a_registry_api::{Agent, HitFields, Interface, Provider, Trust};
 use a2a_registry_search::HitRow;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::agents::hit_members::shown_members;
 use crate::error::AppError;
 use crate::mcp::cut::{cut, is_longer};
 
@@ -329,7 +330,8 @@ impl ListedAgent {
     pub(super) fn page(rows: &[HitRow]) -> Result<Vec<Self>, AppError> {
         let mut bytes = 0;
         let agents = rows.iter().map(|row| {
-            let stored = serde_json::from_slice(&row.hit).map_err(|error| {
+            let usual = shown_members(&row.hit, HitFields::default());
+            let stored = serde_json::from_slice(&usual).map_err(|error| {
                 AppError::internal(format!("a stored hit cannot be parsed: {error}"))
             })?;
             let mut agent = Self::of(stored, row);

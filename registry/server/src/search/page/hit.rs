@@ -57,7 +57,6 @@ pub(crate) struct HighlightPart {
 /// A skill in the list.
 pub(crate) struct SkillView {
     pub name: Vec<HighlightPart>,
-    pub title: String,
     pub matched: bool,
     /// Highlighted excerpt of its description, else of an example; empty without a match.
     pub excerpt: Vec<HighlightPart>,
@@ -177,7 +176,6 @@ fn skills(hit: &Hit) -> Vec<SkillView> {
                     &skill.name,
                     80,
                 ),
-                title: text::line(skill.description.as_deref().unwrap_or_default(), TEASER),
                 matched: matched(&skill.id),
                 excerpt: excerpt
                     .map(|_| pieces(excerpt, "", 200))

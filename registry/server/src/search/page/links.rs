@@ -55,6 +55,7 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
     let mut query = SearchQuery {
         page_token: None,
         facets: Vec::new(),
+        fields: Vec::new(),
         ..query.clone()
     };
     change(&mut query);
