@@ -48,6 +48,7 @@ mod layout;
 mod list;
 mod meaning;
 mod membership;
+mod newest;
 mod overlay;
 mod pairs;
 mod property;

@@ -17,7 +17,7 @@ use askama::Template;
 use facets::{Active, FacetView};
 use hit::HitView;
 use home::{FirstStep, HomePage};
-use links::{FACETS, link};
+use links::{AddedValue, FACETS, link};
 use providers::{ProviderNames, provider_names};
 
 use crate::caller::Caller;
@@ -264,10 +264,12 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
     let hints = hints(&list);
     // Only by relevance do they come last, so that folding them changes no order.
     let folds = query.order() == "relevance";
+    let tagged = AddedValue::new(query, |query| &mut query.tag);
     let views = |weak: bool| {
         let is_weak = |hit: &&Hit| (folds && hit.matched.weak) == weak;
         let hits = list.agents.iter().filter(is_weak);
-        hits.map(|hit| HitView::new(hit, query, now)).collect()
+        hits.map(|hit| HitView::new(hit, query, &tagged, now))
+            .collect()
     };
     FoundAgents {
         total: text::grouped(list.total),
