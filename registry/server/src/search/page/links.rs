@@ -100,12 +100,11 @@ impl AddedValue {
         query: &SearchQuery,
         values: fn(&mut SearchQuery) -> &mut Vec<String>,
     ) -> Self {
-        // No query holds U+0000, which is refused where it is read.
-        const PLACE: (&str, &str) = ("\0", "%00");
-        let address = link(query, |query| values(query).push(PLACE.0.to_owned()));
-        let (before, after) = address
-            .split_once(PLACE.1)
-            .unwrap_or((address.as_str(), ""));
+        // It is longer than the address without it, so that nothing else in there can be taken for it.
+        let place = "0".repeat(link(query, |_| {}).len() + 1);
+        let address = link(query, |query| values(query).push(place.clone()));
+        let parts = address.split_once(place.as_str());
+        let (before, after) = parts.unwrap_or((address.as_str(), ""));
         Self {
             before: before.to_owned(),
             after: after.to_owned(),
@@ -176,8 +175,8 @@ mod tests {
     #[test]
     fn an_added_value_leads_where_toggling_it_leads() {
         let query = SearchQuery {
-            q: Some("a %00 b & c=d".to_owned()),
-            tag: vec!["x y".to_owned(), "%00".to_owned()],
+            q: Some("a %00 b & c=d 000\0".to_owned()),
+            tag: vec!["x y".to_owned(), "%00".to_owned(), "000".to_owned()],
             domain: vec!["a.example".to_owned()],
             trust: Some("L1".to_owned()),
             group: Some(BY_CONTENT.to_owned()),
