@@ -11,6 +11,16 @@ use serde::Serialize;
 use crate::agents::hit_members::shown_members;
 use crate::search::find::Found;
 
+/// The fields of [`ShownMatch`], in its order.
+const OF_MATCH: [&str; 6] = [
+    "score",
+    "weak",
+    HitFields::HIGHLIGHTS,
+    "matched_skills",
+    HitFields::EXPLAIN,
+    "duplicates",
+];
+
 /// How an agent matched, as far as that is shown: the members of [`Match`] that were asked for.
 #[derive(Serialize)]
 struct ShownMatch<'a> {
@@ -29,15 +39,16 @@ struct ShownMatch<'a> {
 }
 
 impl<'a> ShownMatch<'a> {
-    fn new(row: &'a HitRow, fields: HitFields) -> Self {
-        let asked = |name| fields.has(name).then_some(());
+    /// Those of [`OF_MATCH`] that are asked for.
+    fn new(row: &'a HitRow, asked: [bool; OF_MATCH.len()]) -> Self {
+        let [score, weak, highlighted, skills, explained, folded] = asked;
         Self {
-            score: asked("score").map(|()| row.score),
-            weak: asked("weak").map(|()| row.weak),
-            highlights: asked(HitFields::HIGHLIGHTS).map(|()| highlights(row)),
-            matched_skills: asked("matched_skills").map(|()| row.matched_skills.as_slice()),
-            explain: asked(HitFields::EXPLAIN).and(row.explain.as_ref()),
-            duplicates: asked("duplicates").and(duplicates(row)),
+            score: score.then_some(row.score),
+            weak: weak.then_some(row.weak),
+            highlights: highlighted.then(|| highlights(row)),
+            matched_skills: skills.then_some(row.matched_skills.as_slice()),
+            explain: row.explain.as_ref().filter(|_| explained),
+            duplicates: duplicates(row).filter(|_| folded),
         }
     }
 }
@@ -56,13 +67,6 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
             duplicates: duplicates(row),
         },
     );
-    text
-}
-
-/// A hit with the members that are asked for.
-fn shown_hit(row: &HitRow, fields: HitFields) -> Vec<u8> {
-    let mut text = shown_members(&row.hit, fields);
-    append(&mut text, &ShownMatch::new(row, fields));
     text
 }
 
@@ -94,12 +98,15 @@ pub(crate) fn list(found: &Found, fields: HitFields) -> Bytes {
     let hits = answer.hits.iter();
     let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();
     let mut text = Vec::with_capacity(256 + bytes);
+    let of_match = OF_MATCH.map(|name| fields.has(name));
     text.extend_from_slice(b"{\"agents\":[");
     for (place, row) in answer.hits.iter().enumerate() {
         if place > 0 {
             text.push(b',');
         }
-        text.extend_from_slice(&shown_hit(row, fields));
+        let mut hit = shown_members(&row.hit, fields);
+        append(&mut hit, &ShownMatch::new(row, of_match));
+        text.extend_from_slice(&hit);
     }
     let rest = ListWithoutAgents {
         total: answer.total,
