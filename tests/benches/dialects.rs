@@ -1,4 +1,4 @@
-//! Searches through the doors of other protocols, against `/v1/agents` for the same new queries; and searches that ask a
+//! Searches through the doors of other protocols, against `/v1/agents` with other new queries; and searches that ask a
 //! peer which is dead, against the same without.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
