@@ -14,6 +14,7 @@ use tantivy::{DocAddress, DocId, DocSet, Score, SegmentReader, TantivyError, Ter
 
 use super::blend::Blended;
 use super::error::IndexError;
+use super::highlight::Highlighter;
 use super::reasons::{FoundForms, Reasons, ScoreParts};
 use super::request::SortValue;
 use super::rescore::RescoreGain;
@@ -76,6 +77,7 @@ pub(super) struct Explainer<'a> {
     fields: &'a Fields,
     /// Full-text query; `None` if full text does not count.
     words: Option<&'a dyn Weight>,
+    highlighter: &'a Highlighter,
     /// Whether the query has so few terms that its whole computation is shown.
     is_small: bool,
     /// Whether the computation is shown beside the sentences.
@@ -83,11 +85,13 @@ pub(super) struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// What explains the hits of a query, whose full text is `words`: in sentences, and with the computation if `computes`.
+    /// What explains the hits of a query, whose full text is `words` and whose words `highlighter` finds: in sentences, and
+    /// with the computation if `computes`.
     pub fn new(
         prepared: &'a PreparedQuery,
         fields: &'a Fields,
         words: Option<&'a dyn Weight>,
+        highlighter: &'a Highlighter,
         computes: bool,
     ) -> Self {
         let mut terms = 0;
@@ -98,6 +102,7 @@ impl<'a> Explainer<'a> {
             prepared,
             fields,
             words,
+            highlighter,
             is_small: terms <= MAX_TERMS,
             computes,
         }
@@ -127,6 +132,7 @@ impl<'a> Explainer<'a> {
             searcher,
             statistics: &self.prepared.statistics,
             words: &self.prepared.query.words,
+            highlighter: self.highlighter,
             address,
             written,
         };

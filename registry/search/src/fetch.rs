@@ -176,7 +176,7 @@ impl Index {
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
         let computes = request.parts.computation;
-        let explainer = || Explainer::new(&prepared, &inner.fields, None, computes);
+        let explainer = || Explainer::new(&prepared, &inner.fields, None, &words, computes);
         let explainer = (request.explain && weight.is_some()).then(explainer);
         let mut page = BoundedHits::new(request.max_bytes);
         let mut read = places.len();

@@ -165,11 +165,13 @@ impl Highlighter {
     /// Whether a text, which begins at `start` of all texts, may contain a word: most texts contain none, which its blocks
     /// and one pass over the bytes show.
     fn may_hold(&self, text: &str, start: usize, blocks: &Blocks) -> bool {
+        (!text.is_ascii() || blocks.may_hold(start, text.len())) && self.may_hold_word(text)
+    }
+
+    /// Whether a text may contain a word, by one pass over its bytes.
+    pub fn may_hold_word(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
-        }
-        if !blocks.may_hold(start, text.len()) {
-            return false;
         }
         let bytes = text.as_bytes();
         let mut within = 0;

@@ -235,7 +235,8 @@ impl Inner {
         let weight = explained.flatten().map(|words| words.weight(scoring));
         let weight = weight.transpose()?;
         let (weight, parts) = (weight.as_deref(), request.parts);
-        let explainer = || Explainer::new(prepared, &self.fields, weight, parts.computation);
+        let (fields, computes) = (&self.fields, parts.computation);
+        let explainer = || Explainer::new(prepared, fields, weight, &words, computes);
         let explain = explaining.then(explainer);
         let mut page = BoundedHits::new(request.max_bytes);
         for (place, entry) in entries.into_iter().enumerate() {
