@@ -163,7 +163,10 @@ async fn journey(database: &str, approve_all: bool) {
     api.indexed(seq(&approved)).await;
 
     // The agent is found by every kind of request, and its card is served byte for byte.
-    let found = api.search("q=book+flights&tag=travel&facets=tag").await;
+    let fields = "fields=name,card_digest&fields=liveness";
+    let found = api
+        .search(&format!("q=book+flights&tag=travel&facets=tag&{fields}"))
+        .await;
     assert_eq!(found["total"], 1, "{found}");
     let hit = &found["agents"][0];
     assert_eq!(hit["id"], agent.as_str());

@@ -44,6 +44,7 @@ mod ingest;
 mod interop;
 mod journey;
 mod kept_answers;
+mod hit_fields;
 mod large_cards;
 mod leases;
 mod leavers;

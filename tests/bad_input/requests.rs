@@ -299,6 +299,8 @@ async fn an_unknown_query_parameter_is_refused() {
         ("/v1/agents:suggest?q=f&prefix=1", "/prefix"),
         ("/v1/agents?sort=rank", "/sort"),
         ("/v1/agents?facets=moon", "/facets"),
+        ("/v1/agents?fields=name,moon", "/fields"),
+        ("/v1/agents?fields=skills.examples", "/fields"),
         ("/v1/agents?lifecycle=alive", "/lifecycle"),
         ("/v1/agents?page_size=none", "/page_size"),
         ("/v1/agents?page_size=0", "/page_size"),

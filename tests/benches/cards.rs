@@ -125,7 +125,15 @@ async fn compare_agents(app: &Context, ours: SocketAddr, ids: &[String], cards: 
     );
     let agents = Load::new(ours, &paths, "", "200");
     let same = Load::new(bare.address, &bare_paths, "", "200");
-    compare("agent, against bare", &[agents.clone(), same], None);
+    for connections in [16, 64] {
+        let what = format!("agent, against bare, {connections} connections");
+        compare_with(
+            connections,
+            &what,
+            &[agents.clone(), same.clone()],
+            Some(0.9),
+        );
+    }
     compare("agent, against card", &[agents, cards.clone()], Some(0.5));
     bare.stop().await;
 }
@@ -157,7 +165,11 @@ async fn ids(stock: &Stock) -> Vec<String> {
 
 /// Runs both sides in turns and prints the medians.
 fn compare(what: &str, sides: &[Load; 2], target: Option<f64>) {
-    let connections = size("BENCH_CONNECTIONS", 64);
+    compare_with(size("BENCH_CONNECTIONS", 64), what, sides, target);
+}
+
+/// The same with so many connections.
+fn compare_with(connections: usize, what: &str, sides: &[Load; 2], target: Option<f64>) {
     let run = |load: &Load| -> Measured {
         let mut load = load.clone();
         load.connections = connections;

@@ -1,4 +1,4 @@
-//! Searches through the doors of other protocols, against `/v1/agents` for the same new queries; and searches that ask a
+//! Searches through the doors of other protocols, against `/v1/agents` with other new queries; and searches that ask a
 //! peer which is dead, against the same without.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
@@ -100,7 +100,8 @@ async fn main() {
     stock.close().await;
 }
 
-/// Measures a door and what it is compared with in turns, each pair with queries that nobody has asked before.
+/// Measures a door and what it is compared with in turns, each run with queries that nobody has asked before: doors that show
+/// the same answer keep it for one another.
 fn measure(
     (name, [request, compared], target): Door,
     mut take: impl FnMut(usize) -> Vec<String>,
@@ -110,8 +111,8 @@ fn measure(
     let pairs = size("BENCH_PAIRS", 5);
     let pairs: Vec<[Measured; 2]> = (0..pairs)
         .map(|pair| {
-            let words = take(count);
-            let all = |request: Asking| {
+            let mut all = |request: Asking| {
+                let words = take(count);
                 let requests = words.iter().map(|words| request(address, words));
                 run(address, requests.collect())
             };

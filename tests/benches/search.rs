@@ -26,6 +26,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_registry_api::HitFields;
 use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
@@ -47,8 +48,11 @@ use tantivy::collector::{Count, TopDocs};
 const WORDS: usize = 3;
 /// Hits of a page, and one more that shows whether another page follows.
 const HITS: usize = 21;
-/// The facets of a search page.
+/// Twelve facets, as many as may be counted.
 const FACETS: &str = "&facets=tag,skill,capability,binding,protocol_version,provider,domain,auth,input_mode,output_mode,trust,liveness";
+
+/// The facets of the results page.
+const PAGE_FACETS: &str = "&facets=auth,protocol_version,binding,tag,skill,provider,domain,capability,input_mode,trust,signature,liveness";
 
 /// A source of queries that returns none twice.
 #[derive(Debug)]
@@ -83,8 +87,10 @@ async fn main() {
         next: AtomicUsize::new(0),
     };
 
+    ten_hits(&stock.app, &queries).await;
     cached(&stock.app, address, &queries).await;
     distinct(&stock.app, address, &queries);
+    page(address, &queries);
     alone(&stock.app, address, &queries);
     suggestions(address, &queries);
     explained(&stock.app, &queries);
@@ -137,6 +143,65 @@ fn memory(field: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kilobytes = line.and_then(|line| line.split_whitespace().next());
     kilobytes.unwrap().parse::<u64>().unwrap() / 1_000
+}
+
+/// Prints how large a page of ten hits is, by default and with everything.
+async fn ten_hits(app: &Context, queries: &Queries) {
+    let words = queries.take(100);
+    for (what, fields) in [
+        ("bytes of ten hits", Vec::new()),
+        ("the same with all members", HitFields::names().collect()),
+    ] {
+        let mut bytes = Vec::new();
+        for words in &words {
+            let query = SearchQuery {
+                q: Some(words.clone()),
+                page_size: Some(10),
+                fields: fields
+                    .iter()
+                    .map(|name: &&str| (*name).to_owned())
+                    .collect(),
+                ..SearchQuery::default()
+            };
+            let answer = search(app, &Caller::default(), &query).await.unwrap();
+            bytes.push(answer.len() as f64);
+        }
+        figure(what, format!("{:.0}", median(bytes)));
+    }
+}
+
+/// Measures the results page against the call of the API with the same facets, both with new queries.
+fn page(address: SocketAddr, queries: &Queries) {
+    let count = size("BENCH_QUERIES", 1_000);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let run = |paths: Vec<String>| {
+        let mut load = Load::new(address, &paths, "", "200");
+        load.connections = cores * 4;
+        load.most = count;
+        load.time = Duration::from_secs(20);
+        load.run().unwrap()
+    };
+    let pairs: Vec<[Measured; 2]> = (0..size("BENCH_PAIRS", 5))
+        .map(|_| {
+            let pages = queries.take(count);
+            let pages = pages
+                .iter()
+                .map(|words| format!("/?q={}", words.replace(' ', "+")));
+            [
+                run(pages.collect()),
+                run(paths(&queries.take(count), PAGE_FACETS)),
+            ]
+        })
+        .collect();
+    head("results page; bare: the API with its facets", "us");
+    let of = |side: usize| median(pairs.iter().map(|pair| pair[side].cpu_us).collect());
+    let ratio = median(
+        pairs
+            .iter()
+            .map(|[page, api]| api.cpu_us / page.cpu_us)
+            .collect(),
+    );
+    line("server's processor time", of(0), of(1), ratio, Some(0.33));
 }
 
 /// Measures repeated searches, whose responses are cached.

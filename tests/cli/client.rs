@@ -73,6 +73,16 @@ async fn a_card_goes_from_registered_to_retired() {
         (listed.total, listed.agents[0].summary.id),
         (1, hit.summary.id)
     );
+    let named = ["search", "--json", "--fields", "name,links", "repeat"];
+    let named: serde_json::Value = json(&served.run(&named).await);
+    let members = named["agents"][0].as_object().unwrap().keys();
+    let members: std::collections::BTreeSet<&str> = members.map(String::as_str).collect();
+    assert_eq!(
+        members.into_iter().collect::<Vec<_>>(),
+        ["id", "links", "name"]
+    );
+    let unread = served.run(&["search", "--fields", "name"]).await;
+    assert_ended(&unread, 2, "give --json as well");
 
     assert_printed(&served.run(&["show", &id]).await, "rule");
     assert_printed(&served.run(&["show", &origin.url("/a.json")]).await, &id);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2a_registry_api::{AgentList, DomainView, Hit, Review};
+use a2a_registry_api::{AgentList, DomainView, Hit, HitFields, Review};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
@@ -203,13 +203,14 @@ impl Api {
         self.get(&format!("/v1/agents?{query}")).await.expect(200)
     }
 
-    /// The first agent that the admin finds by a query; waits for it.
+    /// The first agent that the admin finds by a query, with all its members; waits for it.
     ///
     /// # Panics
     ///
     /// If none is found before [`super::DEADLINE`].
     pub async fn found(&self, query: &str) -> Hit {
-        let path = format!("/v1/agents?{query}");
+        let fields: Vec<&str> = HitFields::names().collect();
+        let path = format!("/v1/agents?{query}&fields={}", fields.join(","));
         let found = poll_until_deadline(|| async {
             let list: AgentList = self.read(&path).await;
             list.agents.into_iter().next()

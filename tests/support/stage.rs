@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
-use a2a_registry_api::{AgentList, DomainView, Recrawl, Registration, Review, ReviewDecision};
+use a2a_registry_api::{
+    AgentList, DomainView, HitFields, Recrawl, Registration, Review, ReviewDecision,
+};
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
@@ -498,6 +500,7 @@ impl Stage {
         let everything = SearchQuery {
             lifecycle: names(ShownLifecycle::ALL.iter().map(|state| state.as_str())),
             liveness: names(LivenessState::ALL.iter().map(|state| state.as_str())),
+            fields: names(HitFields::names()),
             ..SearchQuery::default()
         };
         let found = self.found(&self.admin, &everything).await;

@@ -11,80 +11,12 @@ use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_domain::trust::TrustLevel;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::decision::{BreakGlass, Decision, HoldView};
+use super::hit::{Duplicates, Hit};
 use super::limits;
-
-/// One agent in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Hit {
-    /// Summary of the agent.
-    #[serde(flatten)]
-    pub summary: Summary,
-    /// How it matched the search.
-    #[serde(flatten)]
-    pub matched: Match,
-}
-
-/// How an agent matched a search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Match {
-    /// Relevance, if the search has a text. It is not a measure of trust.
-    #[serde(default)]
-    pub score: Option<f32>,
-    /// Whether it fits the search badly: it only shares words that say little about the query, and is not close to it in
-    /// meaning. In the order `relevance` such agents come after all others.
-    #[serde(default)]
-    pub weak: bool,
-    /// Excerpts in which something matched.
-    #[serde(default)]
-    pub highlights: Vec<HighlightView>,
-    /// Ids of the skills that matched.
-    #[serde(default)]
-    pub matched_skills: Vec<String>,
-    /// The components of the score, with `explain=true`, for the first ten hits of a page: `summary` has a sentence for each, whose figures add up to the
-    /// score; `value`, `description` and `details` are the computation as a tree.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    pub explain: Option<Value>,
-    /// The duplicates that it stands for, with `group=content`; null if it has none.
-    #[serde(default)]
-    pub duplicates: Option<Duplicates>,
-}
-
-/// Further agents with the same name at the same endpoint, or with the same content.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Duplicates {
-    /// Number of agents.
-    pub count: u64,
-    /// Ids of the first ten of them.
-    #[schema(max_items = 10)]
-    pub agents: Vec<Uuid>,
-}
-
-/// An excerpt in which something matched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HighlightView {
-    /// Name of the field: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
-    /// `skill.example`, or `other` for a text of the card that no version of the protocol knows.
-    pub field: String,
-    /// Id of the skill, if the field belongs to one.
-    pub skill: Option<String>,
-    /// The excerpt, split into matching and other pieces.
-    pub fragments: Vec<Fragment>,
-}
-
-/// A piece of an excerpt, verbatim from the card: escape it before display.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Fragment {
-    /// The text of the piece.
-    pub text: String,
-    /// True if it matched.
-    pub matched: bool,
-}
 
 /// Summary of an agent, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -105,9 +37,12 @@ pub struct Summary {
     pub domain: String,
     /// Addresses of the agent, in the order to try.
     pub interfaces: Vec<Interface>,
-    /// Capabilities that the card declares.
+    /// Capabilities that the card declares. A search shows them only where `fields` names them.
+    #[serde(default)]
+    #[schema(required = true)]
     pub capabilities: Capabilities,
-    /// Skills of the agent. In a list there are at most ten: where it has more, those that matched come first.
+    /// Skills of the agent. In a list there are at most ten: where it has more, those that matched come first. A search shows
+    /// their ids and names, and more where `fields` names it.
     pub skills: Vec<HitSkill>,
     /// Number of skills of the agent.
     #[serde(default)]
@@ -120,7 +55,9 @@ pub struct Summary {
     /// Authentication that the agent requires: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`,
     /// `mutualTLS`, or the card's own text; `unknown` if the registry cannot read the card's requirement.
     pub auth: Vec<String>,
-    /// Labels set by curators, never by the card.
+    /// Labels set by curators, never by the card. A search shows them only where `fields` names them.
+    #[serde(default)]
+    #[schema(required = true)]
     pub labels: BTreeMap<String, String>,
     /// How well the card's origin is proved.
     pub trust: Trust,
@@ -135,10 +72,13 @@ pub struct Summary {
     pub visibility: OpenEnum<Visibility>,
     /// Whether the last fetches of the card succeeded, as of the last change of this entry.
     pub liveness: Liveness,
-    /// SHA-256 of the served card.
-    #[schema(value_type = limits::Digest)]
+    /// SHA-256 of the served card. A search shows it only where `fields` names it.
+    #[serde(default)]
+    #[schema(value_type = limits::Digest, required = true)]
     pub card_digest: String,
-    /// Related URLs.
+    /// Related URLs. A search shows them only where `fields` names them.
+    #[serde(default)]
+    #[schema(required = true)]
     pub links: Links,
 }
 
@@ -161,7 +101,8 @@ pub struct Interface {
     pub binding: String,
     /// `Major.Minor`; null if the card does not name a version.
     pub protocol_version: Option<String>,
-    /// Tenant, which clients copy into every request.
+    /// Tenant, which clients copy into every request; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
 }
 
@@ -185,9 +126,10 @@ pub struct HitSkill {
     pub id: String,
     /// Name of the skill.
     pub name: String,
-    /// Description of the skill.
+    /// Description of the skill. A search shows it only where `fields` names it.
     pub description: Option<String>,
-    /// Tags of the skill.
+    /// Tags of the skill. A search shows them only where `fields` names them.
+    #[serde(default)]
     pub tags: Vec<String>,
 }
 
@@ -261,19 +203,22 @@ pub struct Liveness {
     /// so long that the agent is not listed.
     #[schema(value_type = LivenessState)]
     pub state: OpenEnum<LivenessState>,
-    /// Reason of the last failure; null if `fresh`.
+    /// Reason of the last failure; absent if `fresh`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Time of the last successful fetch; null in search and lookup results, because a fetch that finds the card
+    /// Time of the last successful fetch; absent in search and lookup results, because a fetch that finds the card
     /// unchanged does not update the search index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
     /// Time at which the card last changed.
     pub last_changed: Option<Timestamp>,
-    /// Time of the next fetch; null in search and lookup results, like `last_seen`.
+    /// Time of the next fetch; absent in search and lookup results, like `last_seen`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
 }
 
 /// URLs related to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Links {
     /// The agent in this API.
     #[serde(rename = "self")]
@@ -443,10 +388,10 @@ pub struct Change {
     /// RFC 6901 pointer into the newer card, or into the older one for a removed value.
     pub pointer: String,
     /// Old value, shortened for display; null if it was added.
-    #[schema(value_type = Value)]
+    #[schema(value_type = serde_json::Value)]
     pub before: Option<serde_json::Value>,
     /// New value, shortened for display; null if it was removed.
-    #[schema(value_type = Value)]
+    #[schema(value_type = serde_json::Value)]
     pub after: Option<serde_json::Value>,
     /// Class of this change.
     #[schema(value_type = ChangeClass)]

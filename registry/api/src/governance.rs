@@ -12,8 +12,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::agent::{Duplicates, Hit, HitSkill, coverage_meaning};
+use super::agent::{HitSkill, coverage_meaning};
 use super::decision::BreakGlass;
+use super::hit::{Duplicates, Hit};
 use super::{Diff, FindingView, Interface, Proof, SignatureVerdict, limits};
 
 /// The card that an agent serves now.

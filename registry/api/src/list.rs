@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Account, DomainView, Event, FindingView, Group, Hit, Review, Session, Token, Version};
+use super::{
+    Account, DomainView, Event, FindingView, FoundAgent, Group, Hit, Review, Session, Token,
+    Version,
+};
 
-/// A page of agents.
+/// A page of agents. It is read where `fields` names none, or all members that a [`Hit`] has by default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AgentList {
     /// Agents on this page.
+    #[schema(value_type = Vec<FoundAgent>)]
     pub agents: Vec<Hit>,
     /// Exact number of matches on all pages.
     pub total: u64,

@@ -2,7 +2,7 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Account, AccountList, AccountPatch, Act, Agent, AgentList, AgentPatch, BulkDecision,
+    Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision,
     BulkOutcome, BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent,
     CollectionList, CreatedFeed, CreatedToken, Deprecate, Diff, DomainList, DomainPatch,
     DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment,
@@ -14,6 +14,7 @@ use a2a_registry_api::{
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -158,8 +159,8 @@ impl Client {
             .await
     }
 
-    /// Searches.
-    pub async fn search(&self, query: &SearchQuery) -> CallResult<AgentList> {
+    /// Searches. The answer is read as a list of whole hits unless `fields` leaves some of their usual members out.
+    pub async fn search<T: DeserializeOwned>(&self, query: &SearchQuery) -> CallResult<T> {
         let query = serde_html_form::to_string(query)
             .map_err(|error| ClientError::Failed(format!("the search cannot be sent: {error}")))?;
         self.get("/v1/agents", &query).await

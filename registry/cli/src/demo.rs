@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_api::Registration;
+use a2a_registry_api::{AgentList, Registration};
 use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
 use a2a_registry_server::config::{
     AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
@@ -217,7 +217,7 @@ async fn take_up(client: &Client, agent: &SampleAgent) -> Result<Uuid, Failure> 
     };
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let found = client.search(&query).await?.value.agents;
+        let found = client.search::<AgentList>(&query).await?.value.agents;
         if let Some(hit) = found.first() {
             return Ok(hit.summary.id);
         }

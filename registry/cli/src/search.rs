@@ -2,9 +2,11 @@
 
 mod hits;
 
-use a2a_registry_api::{AgentList, Summary};
+use a2a_registry_api::{AgentList, HitFields, Summary};
 use a2a_registry_server::search::query::SearchQuery;
 use clap::Args;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::client::Client;
 use super::console::Console;
@@ -80,6 +82,9 @@ pub struct SearchArgs {
     /// Count values of these over all matches, such as tag,provider
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     facets: Vec<String>,
+    /// Members of each hit, with --json, such as name,links; the API lists them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    fields: Vec<String>,
     /// Entries on the page, at most 100 [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
@@ -89,7 +94,7 @@ pub struct SearchArgs {
     /// Save this search under a name, and make it
     #[arg(long, value_name = "NAME", conflicts_with = "saved")]
     save: Option<String>,
-    /// Make the search that you have saved under this name; only --limit, --page-token and --explain go with it
+    /// Make the search that you have saved under this name; only --limit, --page-token, --fields and --explain go with it
     #[arg(long, value_name = "NAME")]
     saved: Option<String>,
     /// Say how the scores of the first ten hits came about
@@ -125,6 +130,7 @@ impl SearchArgs {
                 .collect(),
             sort: self.sort.clone(),
             facets: self.facets.clone(),
+            fields: self.fields.clone(),
             mode: self.mode.clone(),
             group: self.group.clone(),
             explain: self.explain.then_some(true),
@@ -136,6 +142,7 @@ impl SearchArgs {
     /// The search that was saved under a name.
     async fn saved_query(&self, client: &Client, name: &str) -> Result<SearchQuery, Failure> {
         let page = SearchQuery {
+            fields: self.fields.clone(),
             page_size: self.limit,
             page_token: self.page_token.clone(),
             explain: self.explain.then_some(true),
@@ -155,6 +162,7 @@ impl SearchArgs {
             Failure::Failed(format!("the saved search {name} cannot be read: {error}"))
         })?;
         Ok(SearchQuery {
+            fields: page.fields,
             page_size: page.page_size,
             page_token: page.page_token,
             explain: page.explain.or(query.explain),
@@ -186,6 +194,7 @@ impl SearchArgs {
             ("label", &self.label),
             ("collection", &self.collection),
             ("facets", &self.facets),
+            ("fields", &self.fields),
         ];
         for (name, values) in lists {
             values.iter().for_each(|value| flag(name, value));
@@ -227,24 +236,29 @@ pub async fn run(
     client: &Client,
     console: &Console,
 ) -> Result<CommandOutcome, Failure> {
-    let query = match &arguments.saved {
+    if !arguments.fields.is_empty() && !console.json {
+        return Err(Failure::Failed(
+            "--fields chooses members of the JSON; give --json as well".to_owned(),
+        ));
+    }
+    let mut query = match &arguments.saved {
         Some(name) => arguments.saved_query(client, name).await?,
         None => arguments.query(),
     };
     if let Some(name) = &arguments.save {
         client.save_search(name, &query).await?;
     }
-    let reply = client.search(&query).await?;
-    let list = &reply.value;
-    let outcome = if list.agents.is_empty() {
-        CommandOutcome::No
-    } else {
-        CommandOutcome::Done
-    };
     if console.json {
+        let reply = client.search::<AnyHits>(&query).await?;
         console.raw_json(&reply.raw)?;
-        return Ok(outcome);
+        return Ok(outcome(&reply.value.agents));
     }
+    if console.interactive {
+        let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
+        query.fields = fields.map(str::to_owned).collect();
+    }
+    let reply = client.search::<AgentList>(&query).await?;
+    let list = &reply.value;
     if list.agents.is_empty() {
         terminal::note(if list.total == 0 {
             "no agent matches"
@@ -273,7 +287,20 @@ pub async fn run(
     if let Some(token) = &list.next_page_token {
         terminal::note(&format!("more with: {}", arguments.next_page(token)));
     }
-    Ok(outcome)
+    Ok(outcome(&list.agents))
+}
+
+/// A page of which nothing is read but how many hits it has.
+#[derive(Deserialize)]
+struct AnyHits {
+    agents: Vec<IgnoredAny>,
+}
+
+fn outcome<T>(hits: &[T]) -> CommandOutcome {
+    match hits.is_empty() {
+        true => CommandOutcome::No,
+        false => CommandOutcome::Done,
+    }
 }
 
 /// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.
@@ -364,6 +391,7 @@ mod tests {
             "collection",
             "sort",
             "facets",
+            "fields",
             "group",
             "page-token",
         ];

@@ -8,12 +8,13 @@
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocAddress, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
 use super::blend::Blended;
 use super::error::IndexError;
+use super::highlight::Highlighter;
 use super::reasons::{FoundForms, Reasons, ScoreParts};
 use super::request::SortValue;
 use super::rescore::RescoreGain;
@@ -76,16 +77,22 @@ pub(super) struct Explainer<'a> {
     fields: &'a Fields,
     /// Full-text query; `None` if full text does not count.
     words: Option<&'a dyn Weight>,
+    highlighter: &'a Highlighter,
     /// Whether the query has so few terms that its whole computation is shown.
     is_small: bool,
+    /// Whether the computation is shown beside the sentences.
+    computes: bool,
 }
 
 impl<'a> Explainer<'a> {
-    /// What explains the hits of a query, whose full text is `words`.
+    /// What explains the hits of a query, whose full text is `words` and whose words `highlighter` finds: in sentences, and
+    /// with the computation if `computes`.
     pub fn new(
         prepared: &'a PreparedQuery,
         fields: &'a Fields,
         words: Option<&'a dyn Weight>,
+        highlighter: &'a Highlighter,
+        computes: bool,
     ) -> Self {
         let mut terms = 0;
         if let Some(text) = &prepared.text {
@@ -95,7 +102,9 @@ impl<'a> Explainer<'a> {
             prepared,
             fields,
             words,
+            highlighter,
             is_small: terms <= MAX_TERMS,
+            computes,
         }
     }
 
@@ -123,6 +132,7 @@ impl<'a> Explainer<'a> {
             searcher,
             statistics: &self.prepared.statistics,
             words: &self.prepared.query.words,
+            highlighter: self.highlighter,
             address,
             written,
         };
@@ -131,27 +141,28 @@ impl<'a> Explainer<'a> {
             None => FoundForms::new(),
         };
         let scored = reasons.score_words(&found)?;
+        let score = first_score(place, added, blended);
+        // Sentences need the score of the words and not how it came about, which costs more than all the rest.
+        let known = weight.and(score).filter(|_| !self.computes);
         let words = match weight {
             None => None,
+            Some(_) if known.is_some() => None,
             Some(weight) if self.is_small => {
                 let reader = searcher.segment_reader(address.segment_ord);
                 Some(weight.explain(reader, address.doc_id)?)
             }
-            Some(_) => {
-                let score = match (blended, place) {
-                    (Some(blended), _) => blended.words(),
-                    (None, SortValue::Score(score)) => Some(*score),
-                    (None, _) => None,
-                };
-                Some(reasons.explain_main_terms(&scored, score.map(|score| score - added.sum()))?)
-            }
+            Some(_) => Some(reasons.explain_main_terms(&scored, score)?),
         };
         let parts = ScoreParts {
-            words: words.as_ref().map(Explanation::value),
+            words: known.or_else(|| words.as_ref().map(Explanation::value)),
             added,
             blended,
         };
         let summary = reasons.sentences(&scored, &parts);
+        if !self.computes {
+            let is_scored = parts.words.is_some() || blended.is_some();
+            return Ok(is_scored.then(|| json!({"summary": summary})).into());
+        }
         let words = words.map(|words| with_added(words, added));
         let whole = match blended {
             Some(blended) => Some(blended.explanation(words)),
@@ -164,6 +175,16 @@ impl<'a> Explainer<'a> {
         }
         Ok(shown)
     }
+}
+
+/// The full-text score of a hit before it was rescored, if its place tells it.
+fn first_score(place: &SortValue, added: RescoreGain, blended: Option<Blended>) -> Option<Score> {
+    let score = match (blended, place) {
+        (Some(blended), _) => blended.words(),
+        (None, SortValue::Score(score)) => Some(*score),
+        (None, _) => None,
+    };
+    score.map(|score| score - added.sum())
 }
 
 /// Explanation of a score that includes the rescoring gain.

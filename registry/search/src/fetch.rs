@@ -160,7 +160,6 @@ impl Index {
         let places = inner.still_allowed(places, &prepared)?;
         let mut found = inner.scored(&places, &prepared, weight.as_deref())?;
         let words = Highlighter::new(&prepared.query.words);
-        let explaining = request.explain && weight.is_some();
         let mut entries = Vec::with_capacity(found.len());
         let mut scored = Vec::with_capacity(found.len());
         for (frozen, place) in places.iter().zip(place..) {
@@ -176,7 +175,9 @@ impl Index {
             let again = scored.partition_point(|(.., place)| *place < RESCORED);
             rescorer.rescore(searcher, &mut entries[..again])?;
         }
-        let explainer = explaining.then(|| Explainer::new(&prepared, &inner.fields, None));
+        let computes = request.parts.computation;
+        let explainer = || Explainer::new(&prepared, &inner.fields, None, &words, computes);
+        let explainer = (request.explain && weight.is_some()).then(explainer);
         let mut page = BoundedHits::new(request.max_bytes);
         let mut read = places.len();
         for (mut entry, (scored, matches_words, weak, at)) in entries.into_iter().zip(scored) {
@@ -189,7 +190,7 @@ impl Index {
             let words_asked = weight.as_deref().filter(|_| matches_words);
             let explain = explainer.filter(|_| scored && page.hits.len() < MAX_EXPLAINED);
             let explain = explain.map(|explainer| explainer.with_words(words_asked));
-            let mut hit = inner.hit(searcher, entry, &words, explain)?;
+            let mut hit = inner.hit(searcher, entry, &words, explain, request.parts)?;
             hit.score = hit.score.filter(|_| scored);
             if !page.push(hit) {
                 read = at - place;

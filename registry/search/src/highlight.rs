@@ -76,9 +76,9 @@ impl Highlighter {
         self.forms.is_empty()
     }
 
-    /// Finds the highlights of an agent, whose texts are joined as by [`written`](super::layout::written), and the
-    /// skills that contain a word, the one with most distinct words first.
-    pub fn find(&self, written: &str) -> (Vec<Highlight>, Vec<MatchedSkill>) {
+    /// Finds the skills of an agent that contain a word, the one with most distinct words first, and its highlights if they
+    /// are wanted. Its texts are joined as by [`written`](super::layout::written).
+    pub fn find(&self, written: &str, highlighted: bool) -> (Vec<Highlight>, Vec<MatchedSkill>) {
         let mut highlights = Vec::new();
         let mut all: Vec<(TextKind, usize, &str)> = Vec::new();
         let mut start = 0;
@@ -100,6 +100,9 @@ impl Highlighter {
             if kind == TextKind::SkillId {
                 skills.push((0, text));
             }
+            if !highlighted && !kind.is_of_skill() {
+                continue;
+            }
             let (matches, words) = match self.may_hold(text, start, &blocks) {
                 true => self.matches(text, languages),
                 false => continue,
@@ -112,7 +115,8 @@ impl Highlighter {
                 *held |= words;
                 *id
             });
-            if let Some(field) = field(kind)
+            if highlighted
+                && let Some(field) = field(kind)
                 && highlights.len() < MAX_HIGHLIGHTS
             {
                 highlights.push(fragment(field, skill, text, &matches));
@@ -161,11 +165,13 @@ impl Highlighter {
     /// Whether a text, which begins at `start` of all texts, may contain a word: most texts contain none, which its blocks
     /// and one pass over the bytes show.
     fn may_hold(&self, text: &str, start: usize, blocks: &Blocks) -> bool {
+        (!text.is_ascii() || blocks.may_hold(start, text.len())) && self.may_hold_word(text)
+    }
+
+    /// Whether a text may contain a word, by one pass over its bytes.
+    pub fn may_hold_word(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
-        }
-        if !blocks.may_hold(start, text.len()) {
-            return false;
         }
         let bytes = text.as_bytes();
         let mut within = 0;

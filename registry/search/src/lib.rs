@@ -49,6 +49,7 @@ mod list;
 mod meaning;
 mod membership;
 mod merge_policy;
+mod newest;
 mod overlay;
 mod pairs;
 mod property;
@@ -101,8 +102,8 @@ pub use overlay::ChangedAgent;
 pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
 pub use rebuild::Rebuild;
 pub use request::{
-    FacetName, Filters, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER, MAX_QUERY_WORDS,
-    MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    FacetName, Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER,
+    MAX_QUERY_WORDS, MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};

@@ -8,6 +8,7 @@ use tantivy::{DocAddress, DocSet as _, Score, Searcher, Term};
 use super::analysis::{QueryWord, pieces};
 use super::blend::Blended;
 use super::error::IndexError;
+use super::highlight::Highlighter;
 use super::layout::{TextKind, texts, written_languages};
 use super::query::form_query;
 use super::rescore::RescoreGain;
@@ -42,6 +43,8 @@ pub(super) struct Reasons<'a> {
     pub searcher: &'a Searcher,
     pub statistics: &'a QueryStatistics,
     pub words: &'a [QueryWord],
+    /// The same words, by which most texts are told to have none of them without being analysed.
+    pub highlighter: &'a Highlighter,
     pub address: DocAddress,
     /// All texts of the agent, as the index stores them.
     pub written: &'a str,
@@ -227,6 +230,9 @@ impl<'r> Reasons<'r> {
             }
             let text = &text[..text.floor_char_boundary(left)];
             left -= text.len();
+            if !self.highlighter.may_hold_word(text) {
+                continue;
+            }
             for piece in pieces(text, languages) {
                 let surface = piece.exact.clone();
                 for form in piece.forms() {

@@ -54,10 +54,37 @@ pub struct SearchRequest {
     pub grouped: bool,
     /// Whether the first [`MAX_EXPLAINED`] hits have an explanation of their score.
     pub explain: bool,
+    /// What is read of each hit.
+    pub parts: HitParts,
     /// Whether the order is frozen for the following pages, if there are any.
     pub freeze: bool,
     /// Semantic part of the search, if requested.
     pub meaning: Option<Meaning>,
+}
+
+/// What is read of each hit, beside its id and its position: nothing costs anything that the caller does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HitParts {
+    /// The rendered hit, and which of its skills match.
+    pub hit: bool,
+    /// The agent as it is rendered in catalogs.
+    pub entry: bool,
+    /// Excerpts with words of the query.
+    pub highlights: bool,
+    /// The computation of an explained score as a tree, beside its sentences.
+    pub computation: bool,
+}
+
+impl Default for HitParts {
+    /// Everything.
+    fn default() -> Self {
+        Self {
+            hit: true,
+            entry: true,
+            highlights: true,
+            computation: true,
+        }
+    }
 }
 
 /// Semantic part of a query, which finds agents that express the same in other words.

@@ -24,7 +24,8 @@ use super::query::TextQuery;
 use super::ranking::ranked;
 use super::rendered::{rendered_entry, rendered_hit, with_skills};
 use super::request::{
-    Filters, MAX_EXPLAINED, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    Filters, HitParts, MAX_EXPLAINED, MAX_LIMIT, Meaning, SearchRequest, Sort, SortPosition,
+    SortValue,
 };
 use super::rescore::Rescorer;
 use super::seen::VisibleAgents;
@@ -221,14 +222,14 @@ impl Inner {
         Ok(asked)
     }
 
-    /// Hits of a page, as many of these as fit into `max_bytes`. `explained` is set if explanations are requested; inside it
-    /// is the text query, if full text counts.
+    /// Hits of a page, as many of these as fit into the request's bytes. `explained` is set if explanations are requested;
+    /// inside it is the text query, if full text counts.
     fn hits(
         &self,
         entries: Vec<PageEntry>,
         prepared: &PreparedQuery,
         explained: Option<Option<FilteredQuery>>,
-        max_bytes: Option<usize>,
+        request: &SearchRequest,
     ) -> Result<Vec<HitRow>, IndexError> {
         let searcher = &prepared.view.searcher;
         let words = Highlighter::new(&prepared.query.words);
@@ -236,11 +237,14 @@ impl Inner {
         let scoring = EnableScoring::enabled_from_searcher(searcher);
         let weight = explained.flatten().map(|words| words.weight(scoring));
         let weight = weight.transpose()?;
-        let explain = explaining.then(|| Explainer::new(prepared, &self.fields, weight.as_deref()));
-        let mut page = BoundedHits::new(max_bytes);
+        let (weight, parts) = (weight.as_deref(), request.parts);
+        let (fields, computes) = (&self.fields, parts.computation);
+        let explainer = || Explainer::new(prepared, fields, weight, &words, computes);
+        let explain = explaining.then(explainer);
+        let mut page = BoundedHits::new(request.max_bytes);
         for (place, entry) in entries.into_iter().enumerate() {
             let explain = explain.filter(|_| place < MAX_EXPLAINED);
-            if !page.push(self.hit(searcher, entry, &words, explain)?) {
+            if !page.push(self.hit(searcher, entry, &words, explain, parts)?) {
                 break;
             }
         }
@@ -254,6 +258,7 @@ impl Inner {
         entry: PageEntry,
         words: &Highlighter,
         explain: Option<Explainer<'_>>,
+        parts: HitParts,
     ) -> Result<HitRow, IndexError> {
         let PageEntry {
             position,
@@ -265,14 +270,22 @@ impl Inner {
         let stored: TantivyDocument = searcher.doc(address)?;
         let text = |field| stored.get_first(field).and_then(|value| value.as_str());
         let written = text(self.fields.text).unwrap_or_default();
-        let (highlights, matched) = if words.is_empty() {
-            Default::default()
-        } else {
-            words.find(written)
+        let (highlights, matched) = match !words.is_empty() && (parts.hit || parts.highlights) {
+            true => words.find(written, parts.highlights),
+            false => Default::default(),
         };
-        let shown = text(self.fields.shown_skills).unwrap_or_default();
-        let numbers = matched.iter().map(|skill| skill.number);
-        let hit = with_skills(rendered_hit(&stored, &self.fields), shown, numbers);
+        let hit = match parts.hit {
+            true => {
+                let shown = text(self.fields.shown_skills).unwrap_or_default();
+                let numbers = matched.iter().map(|skill| skill.number);
+                with_skills(rendered_hit(&stored, &self.fields), shown, numbers)
+            }
+            false => Vec::new(),
+        };
+        let entry = match parts.entry {
+            true => rendered_entry(&stored, &self.fields).to_vec(),
+            false => Vec::new(),
+        };
         let explain = explain
             .map(|explainer| explainer.explain(address, &position.value, added, blended, written))
             .transpose()?;
@@ -281,7 +294,7 @@ impl Inner {
             id: position.id,
             weak: position.weak,
             hit,
-            entry: rendered_entry(&stored, &self.fields).to_vec(),
+            entry,
             score: match position.value {
                 SortValue::Score(score) => Some(score),
                 _ => None,
@@ -359,7 +372,7 @@ impl Index {
         let explained = request.explain && prepared.text.is_some();
         let explained = explained.then(|| prepared.explained_words(&query, order));
         let found = entries.len();
-        let hits = inner.hits(entries, &prepared, explained, request.max_bytes)?;
+        let hits = inner.hits(entries, &prepared, explained, request)?;
         let more = beyond || hits.len() < found;
         let facets = page.facets.counts(searcher, &inner.fields, matches)?;
         let hints = inner.hints(request, &prepared, total, hits.first())?;
@@ -438,7 +451,8 @@ impl Index {
             };
             let query = FilteredQuery::new(None, inner.filter(&view, clauses, visible_to));
             for entry in view.searcher.search(&query, &page)?.entries {
-                hits.push(inner.hit(&view.searcher, entry, &Highlighter::new(&[]), None)?);
+                let none = Highlighter::new(&[]);
+                hits.push(inner.hit(&view.searcher, entry, &none, None, HitParts::default())?);
             }
         }
         Ok(hits)

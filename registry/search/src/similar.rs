@@ -24,7 +24,7 @@ use super::highlight::Highlighter;
 use super::languages::{Languages, is_stop_word};
 use super::layout::{TextKind, texts};
 use super::meaning::slots;
-use super::request::{Filters, SortPosition, SortValue};
+use super::request::{Filters, HitParts, SortPosition, SortValue};
 use super::rescore::RescoreGain;
 use super::seen::CountHolders as _;
 use super::statistics::{QueryStatistics, Statistics};
@@ -68,6 +68,27 @@ pub struct SimilarAgents {
 }
 
 impl Index {
+    /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
+    /// for one that is missing.
+    ///
+    /// # Errors
+    /// The errors of [`search`](Self::search).
+    pub fn sees(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
+        let inner = &*self.0;
+        let view = inner.view()?;
+        let filter = inner.filter(&view, Vec::new(), visible_to);
+        let term = inner.fields.id_term(id);
+        let mut sees = false;
+        for reader in view.searcher.segment_readers() {
+            let seen = filter.bits(reader)?;
+            let terms = reader.inverted_index(inner.fields.id)?;
+            if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
+                sees |= seen.among(postings).next().is_some();
+            }
+        }
+        Ok(sees)
+    }
+
     /// Finds listed agents that are similar to an agent; none if it is not in the index.
     ///
     /// # Errors
@@ -103,8 +124,12 @@ impl Index {
             }
         };
         let words = Highlighter::new(&[]);
+        let parts = HitParts {
+            entry: false,
+            ..HitParts::default()
+        };
         let hits = entries.into_iter();
-        let hits = hits.map(|entry| inner.hit(&view.searcher, entry, &words, None));
+        let hits = hits.map(|entry| inner.hit(&view.searcher, entry, &words, None, parts));
         Ok(SimilarAgents {
             hits: hits.collect::<Result<_, _>>()?,
             duplicates: search.duplicates()?,

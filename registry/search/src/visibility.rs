@@ -89,9 +89,24 @@ impl Viewer {
     }
 }
 
-/// Whether a caller with these labels is shown an agent that carries those.
+/// Whether a caller with these labels is shown an agent that carries those: as a [`Viewer`] of them, which is kept where many
+/// agents are looked at.
 pub fn sees(labels: &[String], carried: &[String]) -> bool {
-    Viewer::of(labels).sees(carried)
+    let carries = |label: &str| carried.iter().any(|one| one == label);
+    let (mut plainly, mut any_only, mut only, mut never) = (false, false, false, false);
+    for label in labels {
+        match label.chars().next() {
+            Some(ALWAYS) if carries(&label[1..]) => return true,
+            Some(ALWAYS) => {}
+            Some(NEVER) => never |= carries(&label[1..]),
+            Some(ONLY) => {
+                any_only = true;
+                only |= carries(&label[1..]);
+            }
+            _ => plainly |= carries(label),
+        }
+    }
+    plainly && (only || !any_only) && !never
 }
 
 #[cfg(test)]
@@ -120,8 +135,14 @@ mod tests {
             (&["public", "-p3"], &["public", "-p3"], true),
         ];
         for (caller, carried, expected) in cases {
-            let told = sees(&labels(caller), &labels(carried));
-            assert_eq!(told, expected, "{caller:?} on {carried:?}");
+            let (caller, carried) = (labels(caller), labels(carried));
+            assert_eq!(
+                sees(&caller, &carried),
+                expected,
+                "{caller:?} on {carried:?}"
+            );
+            let viewer = Viewer::of(&caller);
+            assert_eq!(viewer.sees(&carried), expected, "{caller:?} on {carried:?}");
         }
     }
 }

@@ -51,6 +51,7 @@ pub fn application(
         .app_data::<&'static Addresses>(&ADDRESSES)
         .app_data(ErrorPage(problems::failed))
         .app_data(routes::DIALECT_ERRORS)
+        .configure(routes::frequent)
         .into_utoipa_app()
         .configure(routes::api)
         .into_app()

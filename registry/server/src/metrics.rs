@@ -1,6 +1,9 @@
 //! Metrics in Prometheus' format. No label names a domain or an agent, so that the number of series stays
 //! what the code makes it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
@@ -201,45 +204,6 @@ impl Metrics {
         self
     }
 
-    /// Counts one request and how long its answer took.
-    ///
-    /// `route` is the pattern and never the path; `status` is the answer's status code.
-    pub fn request(
-        &self,
-        route: &'static str,
-        method: &'static str,
-        status: u16,
-        watch: &Stopwatch,
-    ) {
-        let class = match status {
-            100..=199 => "1xx",
-            200..=299 => "2xx",
-            300..=399 => "3xx",
-            400..=499 => "4xx",
-            _ => "5xx",
-        };
-        self.requests
-            .get_or_create(&RequestLabels {
-                route,
-                method,
-                status: class,
-            })
-            .inc();
-        self.latency
-            .get_or_create(&RouteLabels { route, method })
-            .observe(watch.seconds());
-    }
-
-    /// Counts a request that has begun.
-    pub fn request_begins(&self) {
-        self.in_flight.inc();
-    }
-
-    /// Counts a request that has ended.
-    pub fn request_ends(&self) {
-        self.in_flight.dec();
-    }
-
     /// Counts a request that could not be read as one.
     pub fn malformed_request(&self) {
         self.malformed.inc();
@@ -323,6 +287,68 @@ impl Metrics {
     }
 }
 
+/// The counters of requests as one worker uses them. It looks each series up once, since workers that look for it with every
+/// request wait for one another.
+#[derive(Debug)]
+pub struct WorkerMetrics {
+    metrics: Arc<Metrics>,
+    /// As many as there are routes, methods and classes of status codes at most.
+    series: RefCell<HashMap<RequestLabels, (Counter, Histogram)>>,
+}
+
+impl WorkerMetrics {
+    /// The counters of one worker, which are those of its process.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self {
+            metrics,
+            series: RefCell::default(),
+        }
+    }
+
+    /// Counts a request that has begun.
+    pub fn request_begins(&self) {
+        self.metrics.in_flight.inc();
+    }
+
+    /// Counts a request that has ended.
+    pub fn request_ends(&self) {
+        self.metrics.in_flight.dec();
+    }
+
+    /// Counts one request and how long its answer took.
+    ///
+    /// `route` is the pattern and never the path; `status` is the answer's status code.
+    pub fn request(
+        &self,
+        route: &'static str,
+        method: &'static str,
+        status: u16,
+        watch: &Stopwatch,
+    ) {
+        let class = match status {
+            100..=199 => "1xx",
+            200..=299 => "2xx",
+            300..=399 => "3xx",
+            400..=499 => "4xx",
+            _ => "5xx",
+        };
+        let labels = RequestLabels {
+            route,
+            method,
+            status: class,
+        };
+        let mut series = self.series.borrow_mut();
+        let (requests, latency) = series.entry(labels).or_insert_with_key(|labels| {
+            let of_route = RouteLabels { route, method };
+            let requests = self.metrics.requests.get_or_create(labels);
+            let latency = self.metrics.latency.get_or_create(&of_route);
+            ((*requests).clone(), (*latency).clone())
+        });
+        requests.inc();
+        latency.observe(watch.seconds());
+    }
+}
+
 /// Measures durations. Decisions that depend on time use the `Clock` instead.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
@@ -347,10 +373,16 @@ mod tests {
 
     #[test]
     fn counts_what_it_is_told() {
-        let metrics = Metrics::new();
+        let metrics = Arc::new(Metrics::new());
         let watch = Stopwatch::start();
-        metrics.request("/v1/agents", "GET", 200, &watch);
-        metrics.request("/v1/agents", "GET", 304, &watch);
+        let workers = [(); 2].map(|()| WorkerMetrics::new(Arc::clone(&metrics)));
+        for worker in &workers {
+            worker.request("/v1/agents", "GET", 200, &watch);
+            worker.request("/v1/agents", "GET", 204, &watch);
+            worker.request_begins();
+        }
+        workers[1].request("/v1/agents", "GET", 304, &watch);
+        workers[1].request_ends();
         metrics.crawl_outcome("card");
         let gauges = ProcessGauges {
             applied_seq: 7,
@@ -362,8 +394,10 @@ mod tests {
         };
         let text = metrics.text(gauges).unwrap();
         for line in [
-            "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 1",
-            "a2a_registry_http_request_duration_seconds_count{route=\"/v1/agents\",method=\"GET\"} 2",
+            "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"2xx\"} 4",
+            "a2a_registry_http_requests_total{route=\"/v1/agents\",method=\"GET\",status=\"3xx\"} 1",
+            "a2a_registry_http_request_duration_seconds_count{route=\"/v1/agents\",method=\"GET\"} 5",
+            "a2a_registry_http_requests_in_flight 1",
             "a2a_registry_crawl_outcomes_total{outcome=\"card\"} 1",
             "a2a_registry_index_applied_seq 7",
             "a2a_registry_index_lag_events 2",

@@ -45,12 +45,15 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
     routes
         .service(cards::agent_card)
         .service(search::agent_search)
+        // It takes `GET` alone, which no verb behind an agent does.
+        .service(agents::agent_show)
         .service(cards::agent_card_well_known)
         .service(cards::agent_card_well_known_0_2)
         .service(cards::agent_card_as_well_known)
         .service(cards::agent_card_as_well_known_0_2)
         .service(search::agent_suggest)
         .service(search::agent_lookup)
+        .service(agents::agent_similar)
         .service(agents::agent_suspend)
         .service(writing::agent_resume)
         .service(agents::agent_deprecate)
@@ -61,8 +64,6 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(agents::agent_versions)
         .service(agents::agent_diff)
         .service(agents::agent_findings)
-        .service(agents::agent_similar)
-        .service(agents::agent_show)
         .service(agents::agent_patch)
         .service(lint::card_lint);
     routes
@@ -172,14 +173,17 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
         .service(waivers::waiver_end);
 }
 
+/// The most frequent requests outside of the API, whose paths no other route has: they are tried before all others.
+pub fn frequent(routes: &mut web::ServiceConfig) {
+    routes.service(mcp::mcp).service(search_page::show);
+}
+
 /// Routes of problem kinds and HTML pages, and the fallback for unknown paths.
 pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
     routes
-        .service(mcp::mcp)
         .service(problems::explained)
         .configure(a2a)
         // The HTML pages.
-        .service(search_page::show)
         .service(agent_page::show)
         .service(agent_page::diff::show)
         .service(agent_page::without_slash)

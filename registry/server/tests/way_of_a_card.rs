@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
-use a2a_registry_api::{AgentList, Registration, ReviewDecision};
+use a2a_registry_api::{AgentList, HitFields, Registration, ReviewDecision};
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
 use a2a_registry_server::agents::cards::agent_card;
@@ -52,6 +52,7 @@ async fn settled(app: &Context, done: impl AsyncFn(&Context) -> bool) {
 async fn found(app: &Context, caller: &Caller, q: &str) -> AgentList {
     let query = SearchQuery {
         q: Some(q.into()),
+        fields: HitFields::names().map(str::to_owned).collect(),
         ..SearchQuery::default()
     };
     serde_json::from_slice(&search(app, caller, &query).await.unwrap()).unwrap()

@@ -74,6 +74,9 @@ impl Handle for Write {
 const READERS: u32 = 8;
 /// Timeout of the database.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a connection to PostgreSQL lies idle before it is tested where it is used again: it was tested when it was laid
+/// down, and a test before every statement would double the round trips of all reads.
+const TESTED_AFTER: Duration = Duration::from_secs(1);
 /// The pause before a refused connection is tried again.
 const CONNECT_AGAIN: Duration = Duration::from_millis(250);
 /// Ends the write of a process that hangs, as on a paused machine, because other processes wait for its locks.
@@ -223,6 +226,7 @@ impl Store {
             .max_connections(READERS * 2)
             .acquire_timeout(PATIENCE)
             .connect_timeout(PATIENCE)
+            .test_before_acquire_if_idle_for(TESTED_AFTER)
             .map_sqlx_postgres_pool_opts(|pool| {
                 // By a statement, since poolers in between refuse settings in the greeting.
                 pool.after_connect(|connection, _| {

@@ -31,6 +31,11 @@ const BEYOND: &[(&str, &str, &str)] = &[
     ),
     (
         "agent_search",
+        "/fields",
+        "names may be joined by commas",
+    ),
+    (
+        "agent_search",
         "/collection",
         "whether the caller sees such a collection",
     ),

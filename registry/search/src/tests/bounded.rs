@@ -248,3 +248,72 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
     let places = answer.frozen.unwrap().places(60).unwrap();
     check(&index.fetch(&places[30..], 30, &request).unwrap().hits);
 }
+
+/// A hit has what is asked for of it, and nothing else depends on that: neither the order, nor the skills that come first, nor
+/// the next page.
+#[test]
+fn a_hit_has_the_parts_that_are_asked_for() {
+    let skill = |number: usize| SkillText {
+        id: format!("s{number}"),
+        name: match number {
+            0..20 => "Other things".to_owned(),
+            _ => "Book a flight".to_owned(),
+        },
+        rendered: format!("{{\"id\":\"s{number}\"}}"),
+        ..SkillText::default()
+    };
+    let agents = (1..=8).map(|number| Document {
+        hit: format!("{{\"n\":{number}}}").into_bytes(),
+        entry: format!("{{\"e\":{number}}}").into_bytes(),
+        description: "flight ".repeat(usize::try_from(number).unwrap()),
+        skills: (0..22).map(skill).collect(),
+        ..agent(number, &format!("Agent {number}"))
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), agents.collect());
+    let none = HitParts {
+        hit: false,
+        entry: false,
+        highlights: false,
+        computation: false,
+    };
+    let whole = SearchRequest {
+        freeze: true,
+        limit: 3,
+        ..text("flight")
+    };
+    let asked = |parts| SearchRequest {
+        parts,
+        ..whole.clone()
+    };
+    let full = index.search(&whole).unwrap();
+    assert!(full.hits.iter().all(|hit| !hit.highlights.is_empty()));
+    let places = full.frozen.as_ref().unwrap().places(8).unwrap();
+    for (hit, entry, highlights) in [
+        (true, false, false),
+        (false, true, false),
+        (true, false, true),
+        (false, false, false),
+    ] {
+        let request = asked(HitParts {
+            hit,
+            entry,
+            highlights,
+            ..none
+        });
+        let answer = index.search(&request).unwrap();
+        assert_eq!((ids(&answer), answer.more), (ids(&full), full.more));
+        let fetched = index.fetch(&places[..3], 0, &request).unwrap();
+        let fetched = fetched.hits.iter().zip(&full.hits);
+        for (one, all) in answer.hits.iter().zip(&full.hits).chain(fetched) {
+            assert_eq!((one.id, one.weak), (all.id, all.weak));
+            assert!(one.hit == if hit { &all.hit[..] } else { &[] });
+            assert!(one.entry == if entry { &all.entry[..] } else { &[] });
+            let excerpts: &[Highlight] = if highlights { &all.highlights } else { &[] };
+            assert_eq!(one.highlights, excerpts);
+            if hit {
+                assert_eq!(one.matched_skills, ["s20", "s21"]);
+            }
+        }
+    }
+}

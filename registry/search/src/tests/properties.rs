@@ -210,3 +210,48 @@ fn attributes_beyond_the_bound_are_left_out() {
     };
     assert_eq!((has(MAX_ATTRIBUTES - 1), has(MAX_ATTRIBUTES)), (1, 0));
 }
+
+/// The agent with a value that changed last is the first one that a search for the value finds, over many segments with
+/// deletions and for callers who see different agents.
+#[test]
+fn the_newest_agent_with_a_value_is_the_first_that_a_search_for_it_finds() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(47);
+    let (index, agents) = random_index(dir.path(), &mut dice);
+    let mut found_any = 0;
+    for labels in [
+        vec!["public".to_owned()],
+        vec!["group:x".to_owned()],
+        Vec::new(),
+    ] {
+        for facet in [FacetName::Skill, FacetName::Provider, FacetName::Tag] {
+            let values: BTreeSet<String> = agents
+                .values()
+                .flat_map(|agent| property_values(agent, &Property::Facet(facet)))
+                .filter(|value| !value.is_empty())
+                .chain(["of nobody".to_owned()])
+                .collect();
+            let values: Vec<String> = values.into_iter().collect();
+            let newest = index.newest_with(facet, &values, &labels).unwrap();
+            assert_eq!(newest.len(), values.len());
+            for (value, newest) in values.iter().zip(newest) {
+                let request = SearchRequest {
+                    filters: Filters {
+                        exact: vec![ExactFilter {
+                            property: Property::Facet(facet),
+                            values: vec![value.clone()],
+                        }],
+                        ..Filters::default()
+                    },
+                    visible_to: labels.clone(),
+                    limit: 1,
+                    ..SearchRequest::default()
+                };
+                let first = index.search(&request).unwrap().hits.pop();
+                assert_eq!(newest, first.map(|hit| hit.hit), "{facet:?} {value}");
+                found_any += usize::from(newest.is_some());
+            }
+        }
+    }
+    assert!(found_any > 30, "{found_any}");
+}

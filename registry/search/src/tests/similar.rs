@@ -162,3 +162,36 @@ fn the_nearest_neighbours_of_the_agent_s_vector_are_similar() {
     assert!(!found.by_meaning);
     assert_eq!(found.hits[0].id, id(2));
 }
+
+/// An agent is seen by whoever holds one of its labels, listed or not, in whichever segment it is, and by nobody once it is
+/// removed or hidden.
+#[test]
+fn an_agent_is_seen_by_those_who_find_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let labelled = |number: u64, label: &str, lifecycle: &str| Document {
+        visible_to: vec![label.to_owned()],
+        lifecycle: lifecycle.to_owned(),
+        ..agent(number, "Agent")
+    };
+    let first = vec![
+        labelled(1, "public", "approved"),
+        labelled(2, "group:x", "pending"),
+        labelled(3, "public", "approved"),
+    ];
+    let index = built(dir.path(), first);
+    let later = vec![
+        labelled(4, "public", "suspended"),
+        labelled(3, "group:x", "approved"),
+    ];
+    index.apply(later, &[id(1)], 2).unwrap();
+    let members = vec!["group:x".to_owned()];
+    let seen = |labels: &[String]| -> Vec<u64> {
+        let sees = |number: &u64| index.sees(id(*number), labels).unwrap();
+        (1..=5).filter(sees).collect()
+    };
+    assert_eq!(seen(&public()), [4]);
+    assert_eq!(seen(&members), [2, 3]);
+    assert_eq!(seen(&[]), [] as [u64; 0]);
+    index.note_forbidden(&[id(3)], 3);
+    assert_eq!(seen(&members), [2]);
+}

@@ -97,6 +97,7 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
         door: DOOR,
         exact,
         label: None,
+        entries: true,
     };
     let found = found(context, caller, &query, &extra).await?;
     let source = base(context);

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::agent_facts::{distinct, labels, organization};
 use crate::agents::duplicates;
 use crate::agents::hit_bounds::bound_summary;
+use crate::agents::hit_members::{mark_hit, mark_skill};
 use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::catalog_entry::{ListedAgent, attributes};
@@ -151,11 +152,15 @@ fn lasting_summary(context: &Context, record: &AgentRecord) -> Summary {
 }
 
 fn rendered(of: &impl Serialize) -> Result<Vec<u8>, AppError> {
-    serde_json::to_vec(of)
-        .map_err(|error| AppError::internal(format!("an agent cannot be written as JSON: {error}")))
+    serde_json::to_vec(of).map_err(|error| unwritten(&error))
 }
 
-/// Renders a hit and its skills apart from each other, as the index takes them.
+fn unwritten(error: &serde_json::Error) -> AppError {
+    AppError::internal(format!("an agent cannot be written as JSON: {error}"))
+}
+
+/// Renders a hit and its skills apart from each other, as the index takes them, with marks around the members that are not
+/// shown by default.
 fn render_apart(
     card: &AgentCard,
     mut summary: Summary,
@@ -168,6 +173,7 @@ fn render_apart(
         let text = String::from_utf8_lossy(&hit).replacen(NONE, "", 1);
         hit = text.into_bytes();
     }
+    let hit = mark_hit(&hit).map_err(|error| unwritten(&error))?;
     let skills = card.skills.iter().zip(&shown);
     let skills = skills.map(|(skill, shown)| skill_text(skill, shown));
     Ok((hit, skills.collect::<Result<_, _>>()?))
@@ -175,14 +181,14 @@ fn render_apart(
 
 /// A skill as it is indexed, and as hits show it.
 fn skill_text(skill: &Skill, shown: &HitSkill) -> Result<SkillText, AppError> {
-    let rendered = rendered(shown)?;
+    let rendered = serde_json::to_string(shown).and_then(|skill| mark_skill(&skill));
     Ok(SkillText {
         id: shown.id.clone(),
         name: skill.name.clone(),
         description: skill.description.clone().unwrap_or_default(),
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
-        rendered: String::from_utf8_lossy(&rendered).into_owned(),
+        rendered: rendered.map_err(|error| unwritten(&error))?,
     })
 }
 

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod documents;
 pub mod duplicates;
 pub(crate) mod hit_bounds;
+pub(crate) mod hit_members;
 pub mod memberships;
 pub mod owner;
 pub(crate) mod policy_facts;

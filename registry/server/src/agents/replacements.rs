@@ -5,6 +5,7 @@ use a2a_registry_search::HitRow;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::agents::hit_members::mark_hit;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -66,7 +67,8 @@ pub(crate) async fn hide_in_hits(
             && !is_visible(context, caller, named).await?
         {
             deprecation.remove("replacement");
-            row.hit = serde_json::to_vec(&hit).map_err(broken)?;
+            let hit = serde_json::to_vec(&hit).map_err(broken)?;
+            row.hit = mark_hit(&hit).map_err(broken)?;
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::http::body::Body;
 use crate::http::path::AgentRef;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
+use crate::http::state::{State, state};
 use crate::paging::PageRequest;
 
 /// Show an agent
@@ -37,9 +37,9 @@ pub async fn agent_show(
     request: HttpRequest,
     caller: Anyone,
     agent: AgentRef,
-    state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let agent = agent_rendered(&state.context, &caller.0, &agent.0).await?;
+    let context = &state(&request)?.context;
+    let agent = agent_rendered(context, &caller.0, &agent.0).await?;
     Ok(answer::rendered(&request, &agent))
 }
 

@@ -40,9 +40,16 @@ pub async fn agent_similar(
     agent: &str,
     query: &SimilarQuery,
 ) -> Result<Similar, AppError> {
-    let row = agent_visible(context, caller, agent).await?;
     let size = query.page_size.unwrap_or(DEFAULT_SIMILAR);
-    if !(1..=MAX_SIMILAR).contains(&size) {
+    let is_allowed = (1..=MAX_SIMILAR).contains(&size);
+    // An agent that the index shows to the caller needs no look at the database; any other one may be newer than the index.
+    if let Some(id) = agent.parse::<Uuid>().ok().filter(|_| is_allowed)
+        && let Some(similar) = if_seen(context, caller, id, size).await?
+    {
+        return Ok(similar);
+    }
+    let row = agent_visible(context, caller, agent).await?;
+    if !is_allowed {
         let detail = format!("page_size must be between 1 and {MAX_SIMILAR}");
         return Err(AppError::invalid("/page_size", detail));
     }
@@ -56,20 +63,59 @@ pub(crate) async fn similar_to(
     id: Uuid,
     size: u32,
 ) -> Result<Similar, AppError> {
+    let request = request(context, caller, id, size)?;
+    let found = run(context, caller, move |index| {
+        similar_or_by_words(index, &request)
+    });
+    let found = found.await?;
+    shown(context, caller, found).await
+}
+
+/// The same for an agent that the index shows to the caller; `None` for any other one.
+async fn if_seen(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    size: u32,
+) -> Result<Option<Similar>, AppError> {
+    let request = request(context, caller, id, size)?;
+    let found = run(context, caller, move |index| {
+        match index.sees(id, &request.visible_to)? {
+            true => similar_or_by_words(index, &request).map(Some),
+            false => Ok(None),
+        }
+    });
+    match found.await? {
+        Some(found) => shown(context, caller, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What the index is asked.
+fn request(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    size: u32,
+) -> Result<SimilarRequest, AppError> {
     demand_database(context)?;
     let serving = context.meanings.serving.load_full();
     let policies = context.policies.in_force();
-    let request = SimilarRequest {
+    Ok(SimilarRequest {
         id,
         visible_to: caller.labels(&policies),
         class: caller.class_labels(&policies),
         limit: size as usize,
         vectors: serving.map(|serving| (Arc::clone(&serving.vectors), serving.cutoff)),
-    };
-    let found = run(context, caller, move |index| {
-        similar_or_by_words(index, &request)
-    });
-    let mut found = found.await?;
+    })
+}
+
+/// What was found, as the caller sees it.
+async fn shown(
+    context: &Context,
+    caller: &Caller,
+    mut found: SimilarAgents,
+) -> Result<Similar, AppError> {
     hide_in_hits(context, caller, &mut found.hits).await?;
     let mode = match found.by_meaning {
         true => Mode::Semantic,

@@ -121,6 +121,7 @@ fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
         door: DOOR,
         exact: all,
         label: part.label(context),
+        entries: true,
     }
 }
 

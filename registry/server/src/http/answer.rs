@@ -44,7 +44,9 @@ pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpRes
 /// As [`resource`], for one that is already rendered.
 pub(crate) fn rendered(request: &HttpRequest, value: &RenderedJson) -> HttpResponse {
     conditional(request, &value.tag, REVALIDATE, || {
-        bytes(StatusCode::OK, value.body.clone())
+        HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, JSON))
+            .body(value.body.clone())
     })
 }
 

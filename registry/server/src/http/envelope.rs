@@ -4,6 +4,7 @@
 
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready as poll_ready};
 
@@ -25,7 +26,7 @@ use crate::http::problem::{PROBLEM_JSON, Problem};
 use crate::http::problem_kinds;
 use crate::http::request_id::{RequestIds, TraceParent, X_REQUEST_ID};
 use crate::http::visitor::PageRefusal;
-use crate::metrics::{Metrics, Stopwatch};
+use crate::metrics::{Metrics, Stopwatch, WorkerMetrics};
 
 /// The headers that a browser may send with a `GET` from another site, without `Authorization`.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
@@ -88,9 +89,10 @@ where
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: S) -> Self::Future {
+        let metrics = WorkerMetrics::new(Arc::clone(&self.metrics));
         ready(Ok(Enveloped {
             service,
-            metrics: Arc::clone(&self.metrics),
+            metrics: Rc::new(metrics),
         }))
     }
 }
@@ -99,7 +101,7 @@ where
 #[derive(Debug)]
 pub struct Enveloped<S> {
     service: S,
-    metrics: Arc<Metrics>,
+    metrics: Rc<WorkerMetrics>,
 }
 
 impl<S, B> Service<ServiceRequest> for Enveloped<S>
@@ -439,12 +441,12 @@ fn is_public(path: &str) -> bool {
 
 /// A request under way, counted until its response or its end.
 #[derive(Debug)]
-struct InFlightRequest(Arc<Metrics>);
+struct InFlightRequest(Rc<WorkerMetrics>);
 
 impl InFlightRequest {
-    fn begin(metrics: &Arc<Metrics>) -> Self {
+    fn begin(metrics: &Rc<WorkerMetrics>) -> Self {
         metrics.request_begins();
-        Self(Arc::clone(metrics))
+        Self(Rc::clone(metrics))
     }
 }
 

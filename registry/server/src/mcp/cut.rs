@@ -1,12 +1,17 @@
 //! Texts cut to what a model is given of them, with hidden characters made visible.
 
+use std::borrow::Cow;
+
 use crate::pages::text::visible;
 
 /// A text cut to `limit` characters, in which a hidden one counts as long as it is written; a cut text ends with `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     let (shown, is_cut) = first_characters(text, limit);
-    let ending = if is_cut { "…" } else { "" };
-    format!("{shown}{ending}")
+    let mut shown = shown.into_owned();
+    if is_cut {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Whether [`cut`] leaves something out.
@@ -15,13 +20,20 @@ pub(super) fn is_longer(text: &str, limit: usize) -> bool {
 }
 
 /// The first `limit` characters of the visible text, and whether there are more.
-fn first_characters(text: &str, limit: usize) -> (String, bool) {
+fn first_characters(text: &str, limit: usize) -> (Cow<'_, str>, bool) {
     // A visible text is never shorter, except for line ends.
     let end = end_of(text, limit);
     let shown = visible(&text[..end]);
     let shown_end = end_of(&shown, limit);
     let is_cut = end < text.len() || shown_end < shown.len();
-    (shown[..shown_end].to_owned(), is_cut)
+    let shown = match shown {
+        Cow::Borrowed(shown) => Cow::Borrowed(&shown[..shown_end]),
+        Cow::Owned(mut shown) => {
+            shown.truncate(shown_end);
+            Cow::Owned(shown)
+        }
+    };
+    (shown, is_cut)
 }
 
 /// The number of bytes of the first `limit` characters.

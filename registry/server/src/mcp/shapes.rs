@@ -1,13 +1,11 @@
 //! What the tools answer with. The output schemas that clients see are made from these types, and everything in them is
 //! bounded: cards are written by strangers, and a model reads at a price.
 
-use a2a_registry_api::{Agent, Interface, Provider, Trust};
-use a2a_registry_search::HitRow;
+use a2a_registry_api::{Agent, Hint, Interface, Provider, Trust};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::error::AppError;
 use crate::mcp::cut::{cut, is_longer};
 
 /// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
@@ -32,6 +30,8 @@ const LISTED_SKILLS: usize = 12;
 const SKILLS: usize = 100;
 /// Examples of a skill.
 const EXAMPLES: usize = 5;
+/// Characters of a hint.
+const HINT: usize = 200;
 
 /// A page of agents.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -261,9 +261,18 @@ pub(super) struct CountedValue {
     pub count: u64,
 }
 
-/// What is read of a stored hit: the members of a summary that a page shows.
+/// What is read of the answer to a search.
 #[derive(Debug, Deserialize)]
-struct StoredHit {
+pub(super) struct FoundPage {
+    agents: Vec<FoundAgent>,
+    total: u64,
+    hints: Vec<Hint>,
+    next_page_token: Option<String>,
+}
+
+/// What is read of a hit: members that a search shows by default.
+#[derive(Debug, Deserialize)]
+struct FoundAgent {
     id: String,
     urn: Option<String>,
     name: String,
@@ -272,18 +281,19 @@ struct StoredHit {
     provider: Option<Provider>,
     domain: String,
     interfaces: Vec<Interface>,
-    skills: Vec<StoredSkill>,
+    skills: Vec<FoundSkill>,
     tags: Vec<String>,
     auth: Vec<String>,
     trust: Trust,
     lifecycle: String,
-    #[serde(default)]
     shortened: bool,
+    score: Option<f32>,
+    weak: bool,
 }
 
-/// What is read of a skill of a stored hit.
+/// What is read of a skill of a hit.
 #[derive(Debug, Deserialize)]
-struct StoredSkill {
+struct FoundSkill {
     name: String,
 }
 
@@ -321,28 +331,30 @@ fn provider(provider: Option<&Provider>) -> Option<String> {
     Some(cut(organization, LINE))
 }
 
-impl ListedAgent {
+impl From<FoundPage> for AgentPage {
     /// The agents of a page. Those beyond [`LIST_BYTES`] keep only what tells them from others.
-    ///
-    /// # Errors
-    /// `Internal` for a stored hit that cannot be read.
-    pub(super) fn page(rows: &[HitRow]) -> Result<Vec<Self>, AppError> {
+    fn from(found: FoundPage) -> Self {
         let mut bytes = 0;
-        let agents = rows.iter().map(|row| {
-            let stored = serde_json::from_slice(&row.hit).map_err(|error| {
-                AppError::internal(format!("a stored hit cannot be parsed: {error}"))
-            })?;
-            let mut agent = Self::of(stored, row);
+        let agents = found.agents.into_iter().map(|found| {
+            let mut agent = ListedAgent::from(found);
             bytes += agent.bytes();
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
-            Ok(agent)
+            agent
         });
-        agents.collect()
+        let hints = found.hints.iter();
+        Self {
+            agents: agents.collect(),
+            total: found.total,
+            next_page_token: found.next_page_token,
+            hints: hints.map(|hint| cut(&hint.text, HINT)).collect(),
+        }
     }
+}
 
-    fn of(stored: StoredHit, row: &HitRow) -> Self {
+impl From<FoundAgent> for ListedAgent {
+    fn from(stored: FoundAgent) -> Self {
         let names = stored.skills.iter().map(|skill| &skill.name);
         let skills = cut_all(names, LISTED_SKILLS);
         let tags = cut_all(&stored.tags, ENTRIES);
@@ -356,8 +368,8 @@ impl ListedAgent {
             provider: provider(stored.provider.as_ref()),
             auth: cut_all(&stored.auth, ENTRIES),
             trust: trust(&stored.trust),
-            score: row.score,
-            weak: row.weak,
+            score: stored.score,
+            weak: stored.weak,
             shortened: stored.shortened
                 || skills.len() < stored.skills.len()
                 || tags.len() < stored.tags.len()
@@ -371,7 +383,9 @@ impl ListedAgent {
             tags,
         }
     }
+}
 
+impl ListedAgent {
     /// The bytes of the texts that [`Self::shorten`] leaves out.
     fn bytes(&self) -> usize {
         let texts = [&self.description, &self.version, &self.provider];

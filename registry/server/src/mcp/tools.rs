@@ -17,13 +17,13 @@ use crate::mcp::cut::cut;
 use crate::mcp::outcome::{NO_AGENT, Outcome};
 use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
-    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, ListedAgent,
+    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, FoundPage,
     WholeAgent, WholeCard,
 };
 use crate::mcp::words;
 use crate::policies::decide::decide;
 use crate::search::find::{Extra, found};
-use crate::search::render::hints;
+use crate::search::search;
 
 /// Bytes of a card that is returned; of longer ones the address is told.
 pub(super) const CARD_BYTES: usize = 256 * 1024;
@@ -98,14 +98,11 @@ async fn search_agents(
     arguments: Option<JsonObject>,
 ) -> Result<CallToolResult, AppError> {
     let query = read::<SearchAgents>(arguments)?.into_query()?;
-    let found = found(context, caller, &query, &Extra::default()).await?;
-    let hints = hints(&found.answer).into_iter();
-    let page = AgentPage {
-        agents: ListedAgent::page(&found.answer.hits)?,
-        total: found.answer.total,
-        hints: hints.map(|hint| cut(&hint.text, VALUE)).collect(),
-        next_page_token: found.next,
-    };
+    // The members that it shows of hits are those of a search by default, so that both keep the same answer.
+    let answer = search(context, caller, &query).await?;
+    let found: FoundPage = serde_json::from_slice(&answer)
+        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+    let page = AgentPage::from(found);
     let text = words::page(&page);
     Outcome::new(page, text).into_result()
 }

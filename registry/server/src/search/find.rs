@@ -1,7 +1,8 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
 use a2a_registry_search::{
-    ALWAYS, ExactFilter, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
+    ALWAYS, ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount,
+    ValueCounts,
 };
 
 use crate::agents::replacements::hide_in_hits;
@@ -22,6 +23,14 @@ use crate::search::within::Within;
 /// The most bytes of the agents on a page, which ends earlier then; it has at least one.
 pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
+/// What is read of a hit that is shown as catalogs list it.
+const ENTRIES: HitParts = HitParts {
+    hit: false,
+    entry: true,
+    highlights: false,
+    computation: false,
+};
+
 /// What a door asks beside the parameters of `/v1/agents`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
@@ -31,6 +40,8 @@ pub(crate) struct Extra {
     pub(crate) exact: Vec<ExactFilter>,
     /// A visibility label that callers get at this door only, for documents that are no agents.
     pub(crate) label: Option<&'static str>,
+    /// Whether the door shows agents as catalogs list them, and not as hits.
+    pub(crate) entries: bool,
 }
 
 /// A page that was found.
@@ -130,8 +141,9 @@ impl<'a> Search<'a> {
     /// response, because no model answered in time, is not cached as a semantic one.
     pub(crate) fn answer_key(&self, context: &Context) -> String {
         format!(
-            "{} {:?} {:?} {} {} {} {} {:?}",
+            "{} {:?} {:?} {:?} {} {} {} {} {:?}",
             self.canonical,
+            self.query.fields,
             self.query.page_size,
             self.query.page_token,
             self.labels.join(" "),
@@ -154,6 +166,9 @@ impl<'a> Search<'a> {
         request.meaning = self.meant.as_ref().map(|meant| meant.meaning.clone());
         request.filters.within.clone_from(&self.within.filters);
         request.filters.exact.clone_from(&self.extra.exact);
+        if self.extra.entries {
+            request.parts = ENTRIES;
+        }
         Ok(request)
     }
 

@@ -56,7 +56,7 @@ pub async fn search(
         Some(answer) => answer,
         None => {
             let found = search.run(context, caller).await?;
-            let answer = list(&found);
+            let answer = list(&found, query.hit_fields()?);
             if found.lasts {
                 context.searches.answers.insert(key, answer.clone());
             }

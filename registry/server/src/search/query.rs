@@ -2,6 +2,7 @@
 
 use a2a_crawler::fetch::card_under;
 use a2a_crawler::guard::Domain;
+use a2a_registry_api::HitFields;
 use a2a_registry_api::limits::{
     LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
     MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
@@ -10,7 +11,7 @@ use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_policy::PolicySet;
-use a2a_registry_search::{FacetName, Filters, SearchRequest, Sort};
+use a2a_registry_search::{FacetName, Filters, HitParts, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
@@ -120,6 +121,13 @@ pub struct SearchQuery {
     #[param(schema_with = group_schema)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Members of each hit, separated by commas or repeated, beside its `id`; by default `urn`, `name`, `description`, `version`,
+    /// `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`, `shortened`, `tags`, `auth`, `trust`,
+    /// `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`, `matched_skills` and `duplicates`. Shown only where
+    /// they are named: `skills.description`, `skills.tags`, `capabilities`, `labels`, `card_digest`, `links`, `highlights`,
+    /// `explain` (as with `explain=true`) and `explain.summary` (its sentences alone).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
     /// True to explain the scores of the first ten hits of a page.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -209,6 +217,7 @@ impl SearchQuery {
             );
             return Err(AppError::invalid("", detail));
         }
+        let fields = self.hit_fields()?;
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
@@ -216,7 +225,13 @@ impl SearchQuery {
             class: caller.class_labels(policies),
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
-            explain: self.explain.unwrap_or(false),
+            explain: fields.has(HitFields::EXPLAIN),
+            parts: HitParts {
+                hit: true,
+                entry: false,
+                highlights: fields.has(HitFields::HIGHLIGHTS),
+                computation: fields.is_named(HitFields::EXPLAIN),
+            },
             grouped: self.grouped()?,
             ..SearchRequest::default()
         })
@@ -303,17 +318,24 @@ impl SearchQuery {
         }
     }
 
+    /// The members of hits that are shown.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that is none.
+    pub(crate) fn hit_fields(&self) -> Result<HitFields, AppError> {
+        let fields = HitFields::named(split(&self.fields)).map_err(|_| {
+            let known: Vec<&str> = HitFields::names().collect();
+            AppError::invalid("/fields", format!("fields are {}", known.join(", ")))
+        })?;
+        Ok(match self.explain {
+            Some(true) => fields.and_explanation(),
+            _ => fields,
+        })
+    }
+
     fn facet_names(&self, limit: usize) -> Result<Vec<FacetName>, AppError> {
         let mut names = Vec::new();
-        for name in self
-            .facets
-            .iter()
-            .flat_map(|list| list.split(','))
-            .map(str::trim)
-        {
-            if name.is_empty() {
-                continue;
-            }
+        for name in split(&self.facets) {
             let facet = FacetName::parse(name).ok_or_else(|| {
                 let known: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
                 AppError::invalid("/facets", format!("facets are {}", known.join(", ")))
@@ -331,11 +353,12 @@ impl SearchQuery {
         Ok(names)
     }
 
-    /// The query without its page: what a page token belongs to.
+    /// The query without its page and what is shown of it: what a page token belongs to.
     pub(crate) fn canonical(&self) -> String {
         let whole = Self {
             page_token: None,
             page_size: None,
+            fields: Vec::new(),
             ..self.clone()
         };
         serde_json::to_string(&whole).unwrap_or_default()
@@ -377,6 +400,12 @@ impl LookupQuery {
             )),
         }
     }
+}
+
+/// The names in lists that are separated by commas.
+fn split(lists: &[String]) -> impl Iterator<Item = &str> {
+    let names = lists.iter().flat_map(|list| list.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the base

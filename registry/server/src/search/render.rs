@@ -1,51 +1,112 @@
 //! Search responses as JSON. A hit is stored rendered in the index; how it matched is added to it as text, so
 //! that nothing is read only to be written again.
 
-use a2a_registry_api::{Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, Match};
+use a2a_registry_api::{
+    Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
+};
 use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::agents::hit_members::shown_members;
 use crate::search::find::Found;
 
-/// A hit: the stored summary of the agent, and how it matched.
+/// The fields of [`ShownMatch`], in its order.
+const OF_MATCH: [&str; 6] = [
+    "score",
+    "weak",
+    HitFields::HIGHLIGHTS,
+    "matched_skills",
+    HitFields::EXPLAIN,
+    "duplicates",
+];
+
+/// How an agent matched, as far as that is shown: the members of [`Match`] that were asked for.
+#[derive(Serialize)]
+struct ShownMatch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<Option<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weak: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    highlights: Option<Vec<HighlightView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_skills: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicates: Option<Duplicates>,
+}
+
+impl<'a> ShownMatch<'a> {
+    /// Those of [`OF_MATCH`] that are asked for.
+    fn new(row: &'a HitRow, asked: [bool; OF_MATCH.len()]) -> Self {
+        let [score, weak, highlighted, skills, explained, folded] = asked;
+        Self {
+            score: score.then_some(row.score),
+            weak: weak.then_some(row.weak),
+            highlights: highlighted.then(|| highlights(row)),
+            matched_skills: skills.then_some(row.matched_skills.as_slice()),
+            explain: row.explain.as_ref().filter(|_| explained),
+            duplicates: duplicates(row).filter(|_| folded),
+        }
+    }
+}
+
+/// A whole hit: the stored summary of the agent, and how it matched.
 pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
-    let matched = Match {
-        score: row.score,
-        weak: row.weak,
-        highlights: row.highlights.iter().map(highlight).collect(),
-        matched_skills: row.matched_skills.clone(),
-        explain: row.explain.clone(),
-        duplicates: row.duplicates.as_ref().map(|duplicates| Duplicates {
-            count: duplicates.count,
-            agents: duplicates.agents.clone(),
-        }),
-    };
-    let matched = json(&matched);
-    // Both are JSON objects with members, so those of the second are appended to the first.
-    let mut text = Vec::with_capacity(row.hit.len() + matched.len());
-    text.extend_from_slice(row.hit.strip_suffix(b"}").unwrap_or(b"{\"id\":null"));
-    text.push(b',');
-    text.extend_from_slice(matched.strip_prefix(b"{").unwrap_or(b"}"));
+    let mut text = row.hit.clone();
+    append(
+        &mut text,
+        &Match {
+            score: row.score,
+            weak: row.weak,
+            highlights: highlights(row),
+            matched_skills: row.matched_skills.clone(),
+            explain: row.explain.clone(),
+            duplicates: duplicates(row),
+        },
+    );
     text
 }
 
-/// A whole response.
-pub(crate) fn list(found: &Found) -> Bytes {
+/// Appends the members of an object to one that is closed and has some already.
+fn append(text: &mut Vec<u8>, members: &impl Serialize) {
+    let members = json(members);
+    let members = members.strip_prefix(b"{").unwrap_or(b"}");
+    if members != b"}" && text.pop().is_some() {
+        text.push(b',');
+        text.extend_from_slice(members);
+    }
+}
+
+fn highlights(row: &HitRow) -> Vec<HighlightView> {
+    row.highlights.iter().map(highlight).collect()
+}
+
+fn duplicates(row: &HitRow) -> Option<Duplicates> {
+    let duplicates = row.duplicates.as_ref()?;
+    Some(Duplicates {
+        count: duplicates.count,
+        agents: duplicates.agents.clone(),
+    })
+}
+
+/// A whole response, whose hits have the members that are asked for.
+pub(crate) fn list(found: &Found, fields: HitFields) -> Bytes {
     let answer = &found.answer;
-    let mut text = Vec::with_capacity(
-        256 + answer
-            .hits
-            .iter()
-            .map(|row| row.hit.len() + 128)
-            .sum::<usize>(),
-    );
+    let hits = answer.hits.iter();
+    let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();
+    let mut text = Vec::with_capacity(256 + bytes);
+    let of_match = OF_MATCH.map(|name| fields.has(name));
     text.extend_from_slice(b"{\"agents\":[");
     for (place, row) in answer.hits.iter().enumerate() {
         if place > 0 {
             text.push(b',');
         }
-        text.extend_from_slice(&hit(row));
+        let mut hit = shown_members(&row.hit, fields);
+        append(&mut hit, &ShownMatch::new(row, of_match));
+        text.extend_from_slice(&hit);
     }
     let rest = ListWithoutAgents {
         total: answer.total,

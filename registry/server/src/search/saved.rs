@@ -96,7 +96,7 @@ fn view(row: saved_search::Model) -> SavedSearch {
     }
 }
 
-/// The parameters of a search in one form, if it can be made now; without its page.
+/// The parameters of a search in one form, if it can be made now; without its page and what is shown of it.
 async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<String, AppError> {
     let invalid = |detail: String| AppError::invalid("/query", detail);
     if text.chars().count() > MAX_SEARCH_TEXT {
@@ -106,6 +106,7 @@ async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<Strin
     let mut search = read.map_err(|problem| invalid(problem.to_string()))?;
     search.page_token = None;
     search.page_size = None;
+    search.fields = Vec::new();
     let (limits, policies) = (&context.config.limits, context.policies.in_force());
     let usable = async {
         search.mode(context.meanings.serves())?;

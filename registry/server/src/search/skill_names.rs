@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::FacetValue;
-use a2a_registry_search::{
-    ExactFilter, FacetName, Filters, HitRow, IndexError, Property, SearchRequest,
-};
+use a2a_registry_search::FacetName;
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -44,8 +42,7 @@ pub(crate) async fn skill_names(
     if ids.is_empty() {
         return SkillNames::new();
     }
-    let policies = context.policies.in_force();
-    let (labels, class) = (caller.labels(&policies), caller.class_labels(&policies));
+    let labels = caller.labels(&context.policies.in_force());
     let key = format!(
         "names of skills {ids:?} {} {} {}",
         labels.join(" "),
@@ -56,33 +53,18 @@ pub(crate) async fn skill_names(
     if let Some(names) = cached.and_then(|names| serde_json::from_slice(&names).ok()) {
         return names;
     }
+    let asked = ids.clone();
     let found = run(context, caller, move |index| {
-        let rows_with = |id: &String| -> Result<(String, Vec<HitRow>), IndexError> {
-            let exact = ExactFilter {
-                property: Property::Facet(FacetName::Skill),
-                values: vec![id.clone()],
-            };
-            let request = SearchRequest {
-                filters: Filters {
-                    exact: vec![exact],
-                    ..Filters::default()
-                },
-                visible_to: labels.clone(),
-                class: class.clone(),
-                limit: ASKED,
-                ..SearchRequest::default()
-            };
-            Ok((id.clone(), index.search(&request)?.hits))
-        };
-        ids.iter().map(rows_with).collect::<Result<Vec<_>, _>>()
+        index.newest_with(FacetName::Skill, &asked, &labels)
     });
     let Ok(found) = found.await else {
         return SkillNames::new();
     };
-    let names: SkillNames = found
+    let names: SkillNames = ids
         .into_iter()
-        .filter_map(|(id, rows)| {
-            let name = rows.iter().find_map(|row| name_in(row, &id))?;
+        .zip(found)
+        .filter_map(|(id, hit)| {
+            let name = name_in(&hit?, &id)?;
             Some((id, name))
         })
         .collect();
@@ -93,8 +75,8 @@ pub(crate) async fn skill_names(
 }
 
 /// The name of the skill with this id in a hit.
-fn name_in(row: &HitRow, id: &str) -> Option<String> {
-    let stored: StoredHit = serde_json::from_slice(&row.hit).ok()?;
+fn name_in(hit: &[u8], id: &str) -> Option<String> {
+    let stored: StoredHit = serde_json::from_slice(hit).ok()?;
     let skill = stored.skills.into_iter().find(|skill| skill.id == id)?;
     // Where a card names none, the name is the id, and words are better than that.
     Some(skill.name).filter(|name| !name.trim().is_empty() && name != id)

@@ -80,6 +80,23 @@ fn enums_are_named_as_on_the_wire() {
     );
 }
 
+/// Every field of a hit that can be asked for is named where they are described.
+#[test]
+fn the_fields_of_hits_are_described() {
+    let document: Value = serde_json::from_str(&openapi_document()).unwrap();
+    let parameters = document["paths"]["/v1/agents"]["get"]["parameters"].as_array();
+    let mut parameters = parameters.unwrap().iter();
+    let fields = parameters.find(|one| one["name"] == "fields").unwrap();
+    let description = fields["description"].as_str().unwrap();
+    let (usual, named) = description.split_once("Shown only where").unwrap();
+    for name in a2a_registry_api::HitFields::names() {
+        let written = format!("`{name}`");
+        let is_usual = a2a_registry_api::HitFields::default().has(name);
+        assert_eq!(usual.contains(&written), is_usual, "{name}");
+        assert_eq!(named.contains(&written), !is_usual, "{name}");
+    }
+}
+
 /// The limits in the document are the enforced ones; a configured limit shows the configured value.
 #[test]
 fn limits_are_those_of_the_code() {

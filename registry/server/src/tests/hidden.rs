@@ -195,6 +195,10 @@ async fn hidden_and_missing_cost_the_same_reads() {
     let publisher = registry.token(Role::Publisher).await;
     registry.hide_collection(&admin).await;
     let reader = registry.token(Role::Reader).await;
+    // What everybody finds is found in the index alone.
+    let similar = ("GET", "/v1/agents/{}/similar", "");
+    let (status, statements, body) = registry.reads(None, similar, &agent).await;
+    assert_eq!((status, statements), (200, Vec::new()), "{body}");
     let restricted = AgentPatch {
         visibility: Some(Visibility::Restricted),
         ..AgentPatch::default()

@@ -6,7 +6,7 @@ use a2a_registry_api::{Facet, FacetValue};
 
 use crate::pages::{auth, text, trust};
 use crate::search::page::ValueNames;
-use crate::search::page::links::{FACETS, FILTERS, link, toggled};
+use crate::search::page::links::{AddedValue, FACETS, FILTERS, link, toggled};
 use crate::search::query::SearchQuery;
 use crate::search::skill_names::SkillNames;
 
@@ -120,10 +120,18 @@ pub(crate) fn facets(
                 "trust" => &at_least(&facet.values),
                 _ => &facet.values,
             };
+            let filter = FILTERS.iter().find(|(filter, ..)| filter == name);
+            let added = filter.map(|(.., values)| (AddedValue::new(query, *values), *values));
             let mut seen: Vec<ValueView> = values
                 .iter()
                 .filter(|value| !value.value.is_empty())
-                .map(|value| view(query, name, value, names))
+                .map(|value| {
+                    let (chosen, link) = match &added {
+                        Some((added, values)) => choice(query, added, *values, &value.value),
+                        None => trust_choice(query, &value.value),
+                    };
+                    view(name, value, names, chosen, link)
+                })
                 .collect();
             let narrows = (seen.len() > 1 || *name == "trust")
                 && seen.iter().any(|value| value.count < total);
@@ -163,20 +171,36 @@ fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
     levels
 }
 
-fn view(query: &SearchQuery, name: &str, counted: &FacetValue, names: &ValueNames) -> ValueView {
-    let value = &counted.value;
-    let filter = FILTERS.iter().find(|(filter, ..)| *filter == name);
-    let (chosen, link) = match filter {
-        Some((_, _, values)) => {
-            let chosen = values(&mut query.clone()).contains(value);
-            (chosen, Some(toggled(query, *values, value)))
-        }
-        None => {
-            let chosen = query.trust.as_ref() == Some(value);
-            let wanted = (!chosen).then(|| value.clone());
-            (chosen, Some(link(query, |query| query.trust = wanted)))
-        }
+/// Whether a value of a filter is chosen, and the link that adds or removes it.
+fn choice(
+    query: &SearchQuery,
+    added: &AddedValue,
+    values: fn(&mut SearchQuery) -> &mut Vec<String>,
+    value: &str,
+) -> (bool, String) {
+    let chosen = added.chosen.iter().any(|chosen| chosen == value);
+    let link = match chosen {
+        true => toggled(query, values, value),
+        false => added.link(value),
     };
+    (chosen, link)
+}
+
+/// The same for a level of trust, of which one can be chosen.
+fn trust_choice(query: &SearchQuery, level: &str) -> (bool, String) {
+    let chosen = query.trust.as_deref() == Some(level);
+    let wanted = (!chosen).then(|| level.to_owned());
+    (chosen, link(query, |query| query.trust = wanted))
+}
+
+fn view(
+    name: &str,
+    counted: &FacetValue,
+    names: &ValueNames,
+    chosen: bool,
+    link: String,
+) -> ValueView {
+    let value = &counted.value;
     ValueView {
         label: label(name, value, names),
         meaning: if name == "trust" {
@@ -186,7 +210,7 @@ fn view(query: &SearchQuery, name: &str, counted: &FacetValue, names: &ValueName
         },
         count: counted.count,
         chosen,
-        link,
+        link: Some(link),
     }
 }
 

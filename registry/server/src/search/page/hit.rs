@@ -6,7 +6,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
 use crate::pages::{auth, only, text, trust};
-use crate::search::page::links::{link, toggled};
+use crate::search::page::links::{AddedValue, link};
 use crate::search::page::parts::ScoreView;
 use crate::search::query::{SearchQuery, UNGROUPED};
 
@@ -44,7 +44,7 @@ pub(crate) struct HitView {
     pub score: Option<ScoreView>,
     /// Number of its duplicates, which are folded.
     pub duplicates: Option<u64>,
-    /// The same search with every duplicate.
+    /// The same search with every duplicate; empty where it has none.
     pub unfolded: String,
 }
 
@@ -57,7 +57,6 @@ pub(crate) struct HighlightPart {
 /// A skill in the list.
 pub(crate) struct SkillView {
     pub name: Vec<HighlightPart>,
-    pub title: String,
     pub matched: bool,
     /// Highlighted excerpt of its description, else of an example; empty without a match.
     pub excerpt: Vec<HighlightPart>,
@@ -71,8 +70,8 @@ pub(crate) struct TagView {
 }
 
 impl HitView {
-    /// The view of a hit of that query.
-    pub fn new(hit: &Hit, query: &SearchQuery, now: Timestamp) -> Self {
+    /// The view of a hit of that query, whose tags lead to the search with one more tag.
+    pub fn new(hit: &Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
         let description = summary.description.as_deref().unwrap_or_default();
@@ -97,7 +96,7 @@ impl HitView {
                 .tags
                 .iter()
                 .take(TAGS)
-                .map(|tag| TagView::new(tag, query))
+                .map(|tag| TagView::new(tag, tagged))
                 .collect(),
             more_tags: summary.tags.len().saturating_sub(TAGS),
             bindings: bindings(&summary.interfaces),
@@ -112,21 +111,24 @@ impl HitView {
                 .map(|deprecation| text::line(&deprecation.sentence(), TEASER)),
             score: ScoreView::new(hit, query.explain == Some(true)),
             duplicates: hit.matched.duplicates.as_ref().map(|others| others.count),
-            unfolded: link(query, |query| query.group = Some(UNGROUPED.to_owned())),
+            unfolded: match hit.matched.duplicates {
+                Some(_) => link(query, |query| query.group = Some(UNGROUPED.to_owned())),
+                None => String::new(),
+            },
         }
     }
 }
 
 impl TagView {
     /// A tag chosen in the query links to the search for it alone, any other to this search narrowed by it.
-    fn new(tag: &str, query: &SearchQuery) -> Self {
-        let chosen = query.tag.iter().any(|one| one == tag);
+    fn new(tag: &str, tagged: &AddedValue) -> Self {
+        let chosen = tagged.chosen.iter().any(|one| one == tag);
         Self {
             label: text::line(tag, 40),
             link: if chosen {
                 only("tag", tag)
             } else {
-                toggled(query, |query| &mut query.tag, tag)
+                tagged.link(tag)
             },
             chosen,
         }
@@ -177,7 +179,6 @@ fn skills(hit: &Hit) -> Vec<SkillView> {
                     &skill.name,
                     80,
                 ),
-                title: text::line(skill.description.as_deref().unwrap_or_default(), TEASER),
                 matched: matched(&skill.id),
                 excerpt: excerpt
                     .map(|_| pieces(excerpt, "", 200))

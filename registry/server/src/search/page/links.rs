@@ -1,5 +1,7 @@
 //! The links of the search page: for each filter, order and page.
 
+use url::form_urlencoded::byte_serialize;
+
 use crate::search::query::{BY_CONTENT, SearchQuery};
 
 /// A filter with a list of values: its name, its title, and its member of a query.
@@ -55,6 +57,7 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
     let mut query = SearchQuery {
         page_token: None,
         facets: Vec::new(),
+        fields: Vec::new(),
         ..query.clone()
     };
     change(&mut query);
@@ -80,6 +83,44 @@ pub(crate) fn toggled(
             values.push(value.to_owned());
         }
     })
+}
+
+/// The addresses of a search with one more value of a filter. A page has hundreds of them, which differ in the value alone, so
+/// that the query is written once for all.
+pub(crate) struct AddedValue {
+    before: String,
+    after: String,
+    /// The values that are in the query: choosing one of them again takes it out.
+    pub chosen: Vec<String>,
+}
+
+impl AddedValue {
+    /// The addresses of this search with one more value of the filter that has these values.
+    pub(crate) fn new(
+        query: &SearchQuery,
+        values: fn(&mut SearchQuery) -> &mut Vec<String>,
+    ) -> Self {
+        // It is longer than the address without it, so that nothing else in there can be taken for it.
+        let place = "0".repeat(link(query, |_| {}).len() + 1);
+        let address = link(query, |query| values(query).push(place.clone()));
+        let parts = address.split_once(place.as_str());
+        let (before, after) = parts.unwrap_or((address.as_str(), ""));
+        Self {
+            before: before.to_owned(),
+            after: after.to_owned(),
+            chosen: std::mem::take(values(&mut query.clone())),
+        }
+    }
+
+    /// The address with this value.
+    pub(crate) fn link(&self, value: &str) -> String {
+        let escaped = byte_serialize(value.as_bytes());
+        let mut link = String::with_capacity(self.before.len() + self.after.len() + value.len());
+        link.push_str(&self.before);
+        link.extend(escaped);
+        link.push_str(&self.after);
+        link
+    }
 }
 
 /// The words, the order and the mode alone, explained where that was asked for.
@@ -125,4 +166,35 @@ pub(crate) fn asks(query: &SearchQuery) -> bool {
         || FILTERS
             .iter()
             .any(|(_, _, values)| !values(&mut query).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_added_value_leads_where_toggling_it_leads() {
+        let query = SearchQuery {
+            q: Some("a %00 b & c=d 000\0".to_owned()),
+            tag: vec!["x y".to_owned(), "%00".to_owned(), "000".to_owned()],
+            domain: vec!["a.example".to_owned()],
+            trust: Some("L1".to_owned()),
+            group: Some(BY_CONTENT.to_owned()),
+            facets: vec!["tag".to_owned()],
+            page_token: Some("t".to_owned()),
+            ..SearchQuery::default()
+        };
+        for query in [SearchQuery::default(), query] {
+            for (name, _, values) in FILTERS {
+                let added = AddedValue::new(&query, values);
+                for value in ["plain", "a b", "&=%+#", "é⟦", "%00", "\u{202e}", "\0"] {
+                    if added.chosen.iter().any(|chosen| chosen == value) {
+                        continue;
+                    }
+                    let expected = toggled(&query, values, value);
+                    assert_eq!(added.link(value), expected, "{name} {value:?}");
+                }
+            }
+        }
+    }
 }

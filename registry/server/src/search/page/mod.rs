@@ -9,7 +9,7 @@ pub(crate) mod providers;
 #[cfg(test)]
 mod tests;
 
-use a2a_registry_api::{AgentList, Hit};
+use a2a_registry_api::{AgentList, Hit, HitFields};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, get, web};
@@ -17,7 +17,7 @@ use askama::Template;
 use facets::{Active, FacetView};
 use hit::HitView;
 use home::{FirstStep, HomePage};
-use links::{FACETS, link};
+use links::{AddedValue, FACETS, link};
 use providers::{ProviderNames, provider_names};
 
 use crate::caller::Caller;
@@ -169,12 +169,14 @@ async fn listed(
     caller: &Caller,
     query: &SearchQuery,
 ) -> Result<FoundList, AppError> {
-    // Its words are short, and worth more on the page than the time they take.
-    let explained = SearchQuery {
-        explain: Some(query.q.is_some()),
+    // The reasons of scores are worth more on the page than the time they take; the computation has to be asked for.
+    let explained = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
+    let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
+    let shown = SearchQuery {
+        fields: fields.chain(explained).map(str::to_owned).collect(),
         ..query.clone()
     };
-    let answer = search(context, caller, &explained).await?;
+    let answer = search(context, caller, &shown).await?;
     let mut list: AgentList = serde_json::from_slice(&answer)
         .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
     fetched::complete(context, &mut list.agents).await;
@@ -197,7 +199,8 @@ fn read(query: &str) -> Result<SearchQuery, AppError> {
     }
     let invalid = |problem: Problem| AppError::invalid("/", problem.to_string());
     let mut pairs: Vec<(String, String)> = query::read(query).map_err(invalid)?;
-    pairs.retain(|(name, value)| !value.trim().is_empty() && name != "facets");
+    let is_own = |name: &str| ["facets", "fields"].contains(&name);
+    pairs.retain(|(name, value)| !value.trim().is_empty() && !is_own(name));
     let pairs = serde_html_form::to_string(&pairs)
         .map_err(|error| AppError::invalid("/", error.to_string()))?;
     let mut query: SearchQuery = query::read(&pairs).map_err(invalid)?;
@@ -283,10 +286,12 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
     let hints = hints(&list);
     // Only by relevance do they come last, so that folding them changes no order.
     let folds = query.order() == "relevance";
+    let tagged = AddedValue::new(query, |query| &mut query.tag);
     let views = |weak: bool| {
         let is_weak = |hit: &&Hit| (folds && hit.matched.weak) == weak;
         let hits = list.agents.iter().filter(is_weak);
-        hits.map(|hit| HitView::new(hit, query, now)).collect()
+        hits.map(|hit| HitView::new(hit, query, &tagged, now))
+            .collect()
     };
     FoundAgents {
         total: text::grouped(list.total),

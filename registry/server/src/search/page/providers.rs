@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::{AgentList, Hit};
-use a2a_registry_search::{Filters, IndexError, SearchRequest};
+use a2a_registry_search::FacetName;
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -54,24 +54,9 @@ pub(crate) async fn provider_names(
     if missing.is_empty() {
         return names;
     }
-    let policies = context.policies.in_force();
-    let (labels, class) = (caller.labels(&policies), caller.class_labels(&policies));
+    let labels = caller.labels(&context.policies.in_force());
     let found = run(context, caller, move |index| {
-        let of = |value: &String| -> Result<Option<Vec<u8>>, IndexError> {
-            let request = SearchRequest {
-                filters: Filters {
-                    provider: vec![value.clone()],
-                    ..Filters::default()
-                },
-                visible_to: labels.clone(),
-                class: class.clone(),
-                limit: 1,
-                ..SearchRequest::default()
-            };
-            let answer = index.search(&request)?;
-            Ok(answer.hits.into_iter().next().map(|row| row.hit))
-        };
-        missing.iter().map(of).collect::<Result<Vec<_>, _>>()
+        index.newest_with(FacetName::Provider, &missing, &labels)
     });
     for hit in found.await.unwrap_or_default().into_iter().flatten() {
         let stored = serde_json::from_slice::<StoredHit>(&hit).ok();

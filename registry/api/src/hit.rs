@@ -1,0 +1,303 @@
+//! Hits of a search: an agent and how it matched, the members that are shown of them, and by which names they are asked for.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, Schema};
+use utoipa::{PartialSchema, ToSchema};
+use uuid::Uuid;
+
+use super::agent::Summary;
+
+/// One agent in a list. A search shows some members only where they are asked for (`fields`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Hit {
+    /// Summary of the agent.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// How it matched the search.
+    #[serde(flatten)]
+    pub matched: Match,
+}
+
+/// How an agent matched a search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Match {
+    /// Relevance, if the search has a text. It is not a measure of trust.
+    #[serde(default)]
+    pub score: Option<f32>,
+    /// Whether it fits the search badly: it only shares words that say little about the query, and is not close to it in
+    /// meaning. In the order `relevance` such agents come after all others.
+    #[serde(default)]
+    pub weak: bool,
+    /// Excerpts in which something matched; only where `fields` names them.
+    #[serde(default)]
+    pub highlights: Vec<HighlightView>,
+    /// Ids of the skills that matched.
+    #[serde(default)]
+    pub matched_skills: Vec<String>,
+    /// The components of the score, with `explain=true`, for the first ten hits of a page: `summary` has a sentence for each,
+    /// whose figures add up to the score; `value`, `description` and `details` are the computation as a tree. Null or absent
+    /// for all others.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub explain: Option<Value>,
+    /// The duplicates that it stands for, with `group=content`; null or absent if it has none.
+    #[serde(default)]
+    pub duplicates: Option<Duplicates>,
+}
+
+/// Further agents with the same name at the same endpoint, or with the same content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Duplicates {
+    /// Number of agents.
+    pub count: u64,
+    /// Ids of the first ten of them.
+    #[schema(max_items = 10)]
+    pub agents: Vec<Uuid>,
+}
+
+/// An excerpt in which something matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HighlightView {
+    /// Name of the field: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
+    /// `skill.example`, or `other` for a text of the card that no version of the protocol knows.
+    pub field: String,
+    /// Id of the skill, if the field belongs to one.
+    pub skill: Option<String>,
+    /// The excerpt, split into matching and other pieces.
+    pub fragments: Vec<Fragment>,
+}
+
+/// A piece of an excerpt, verbatim from the card: escape it before display.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fragment {
+    /// The text of the piece.
+    pub text: String,
+    /// True if it matched.
+    pub matched: bool,
+}
+
+/// The members of a hit, each with whether it is shown where none are named: first those of the agent. A name with a dot is a
+/// member of a member, which is shown beside those of it that always are: the id and the name of a skill.
+const FIELDS: [(&str, bool); 29] = [
+    (HitFields::ID, true),
+    ("urn", true),
+    ("name", true),
+    ("description", true),
+    ("version", true),
+    ("provider", true),
+    ("domain", true),
+    ("interfaces", true),
+    ("capabilities", false),
+    (HitFields::SKILLS, true),
+    ("skills.description", false),
+    ("skills.tags", false),
+    ("skills_total", true),
+    ("shortened", true),
+    ("tags", true),
+    ("auth", true),
+    ("labels", false),
+    ("trust", true),
+    ("lifecycle", true),
+    ("deprecation", true),
+    ("visibility", true),
+    ("liveness", true),
+    ("card_digest", false),
+    ("links", false),
+    ("score", true),
+    ("weak", true),
+    (HitFields::HIGHLIGHTS, false),
+    ("matched_skills", true),
+    ("duplicates", true),
+];
+
+/// The fields that explain a score, which `explain=true` asks for as well.
+const EXPLAINING: [&str; 2] = [HitFields::EXPLAIN, HitFields::EXPLAIN_SUMMARY];
+
+/// What every hit has, and every skill that is shown.
+const ALWAYS: [&str; 3] = [HitFields::ID, "skills.id", "skills.name"];
+
+/// The bits of the agent's own fields; those behind them are about how it matched.
+const OF_AGENT: u32 = (1 << 24) - 1;
+
+/// The bits of the fields that are shown where none are named.
+const USUAL: u32 = {
+    let (mut bits, mut place) = (0, 0);
+    while place < FIELDS.len() {
+        if FIELDS[place].1 {
+            bits |= 1_u32 << place;
+        }
+        place += 1;
+    }
+    bits
+};
+
+/// The members of hits that a search shows, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HitFields(u32);
+
+impl HitFields {
+    /// The id, which every hit has.
+    pub const ID: &'static str = "id";
+    /// The skills.
+    pub const SKILLS: &'static str = "skills";
+    /// Excerpts in which something matched.
+    pub const HIGHLIGHTS: &'static str = "highlights";
+    /// The explanation of the score.
+    pub const EXPLAIN: &'static str = "explain";
+    /// The explanation of the score in sentences alone.
+    pub const EXPLAIN_SUMMARY: &'static str = "explain.summary";
+
+    /// The names of all fields.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FIELDS.iter().map(|(name, _)| *name).chain(EXPLAINING)
+    }
+
+    /// The names of the fields that are shown where none are named.
+    pub fn default_names() -> impl Iterator<Item = &'static str> {
+        let shown = FIELDS.iter().filter(|(_, shown)| *shown);
+        shown.map(|(name, _)| *name)
+    }
+
+    /// The fields of these names; those shown by default where there are none.
+    ///
+    /// # Errors
+    /// The first name that is none.
+    pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
+        let mut fields = 0;
+        for name in names {
+            fields |= Self::bit(name).ok_or(name)?;
+        }
+        Ok(match fields {
+            0 => Self::default(),
+            fields => Self(fields),
+        })
+    }
+
+    /// The same with the explanation of the score.
+    #[must_use]
+    pub fn and_explanation(self) -> Self {
+        Self(self.0 | Self::bit(Self::EXPLAIN).unwrap_or_default())
+    }
+
+    /// Whether a member is shown, or a member of it.
+    pub fn has(self, name: &str) -> bool {
+        let within = |field: &str| {
+            let rest = field.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        ALWAYS.contains(&name) || Self::names().any(|field| within(field) && self.is_named(field))
+    }
+
+    /// Whether a field is named itself.
+    pub fn is_named(self, name: &str) -> bool {
+        Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    /// Whether of the agent itself neither more nor less is shown than by default.
+    pub fn shows_default_summary(self) -> bool {
+        self.0 & OF_AGENT == USUAL & OF_AGENT
+    }
+
+    fn bit(name: &str) -> Option<u32> {
+        let place = Self::names().position(|known| known == name)?;
+        Some(1_u32 << place)
+    }
+}
+
+impl Default for HitFields {
+    fn default() -> Self {
+        Self(USUAL)
+    }
+}
+
+/// An agent that a search found, with the members that were asked for: the schema of one in [`AgentList`](super::AgentList).
+#[derive(Debug)]
+pub struct FoundAgent;
+
+impl PartialSchema for FoundAgent {
+    fn schema() -> RefOr<Schema> {
+        let description = "An agent that a search found, with the members that `fields` names. \
+             Its id is always there.";
+        let mut found = Object::new();
+        found.description = Some(description.to_owned());
+        found.required.push(HitFields::ID.to_owned());
+        for part in [Summary::schema(), Match::schema()] {
+            if let RefOr::T(Schema::Object(part)) = part {
+                found.schema_type = part.schema_type;
+                found.properties.extend(part.properties);
+            }
+        }
+        Schema::Object(found).into()
+    }
+}
+
+impl ToSchema for FoundAgent {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("FoundAgent")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Hit::schemas(schemas);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_fields_are_the_members_of_a_hit() {
+        let RefOr::T(Schema::Object(schema)) = FoundAgent::schema() else {
+            panic!("the schema of a found agent is an object");
+        };
+        let members: BTreeSet<&str> = schema.properties.keys().map(String::as_str).collect();
+        let named: BTreeSet<&str> = HitFields::names()
+            .map(|name| name.split('.').next().unwrap_or_default())
+            .collect();
+        assert_eq!(members, named);
+        assert_eq!(schema.required, ["id"]);
+        assert!(HitFields::names().count() <= 32, "one bit each");
+        let RefOr::T(Schema::Object(summary)) = Summary::schema() else {
+            panic!("the schema of an agent is an object");
+        };
+        for (place, (name, _)) in FIELDS.iter().enumerate() {
+            let member = name.split('.').next().unwrap_or_default();
+            let is_of_agent = summary.properties.contains_key(member);
+            assert_eq!((OF_AGENT >> place) & 1 == 1, is_of_agent, "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_are_those_named_and_the_usual_ones_where_none_are() {
+        let usual = HitFields::named([]).unwrap();
+        assert_eq!(usual, HitFields::default());
+        assert_eq!(HitFields::named(HitFields::default_names()), Ok(usual));
+        assert!(usual.shows_default_summary());
+        assert!(usual.has("name") && usual.has("skills") && usual.has("score"));
+        for left_out in ["links", "capabilities", "card_digest", "labels"] {
+            assert!(!usual.has(left_out), "{left_out}");
+        }
+        assert!(!usual.has("highlights") && !usual.has("explain"));
+        assert!(!usual.is_named("skills.tags"));
+
+        let few = HitFields::named(["name", "skills.tags", "explain.summary"]).unwrap();
+        assert!(few.has("id") && few.has("name") && few.has("skills") && few.has("explain"));
+        assert!(few.is_named("skills.tags") && !few.is_named("explain"));
+        assert!(!few.has("skills_total") && !few.has("score") && !few.shows_default_summary());
+
+        let marked = HitFields::default_names().chain(["highlights", "explain"]);
+        assert!(HitFields::named(marked).unwrap().shows_default_summary());
+        let unscored = HitFields::default_names().filter(|name| *name != "score");
+        assert!(HitFields::named(unscored).unwrap().shows_default_summary());
+        assert_eq!(HitFields::named(["name", "nome", "x"]), Err("nome"));
+        assert_eq!(HitFields::named(["skill"]), Err("skill"));
+    }
+}
