@@ -1,7 +1,9 @@
 //! The agents that changed last among those with a value: by them a value of a facet has its name.
 
+use std::cmp::Reverse;
+
 use tantivy::schema::{IndexRecordOption, Value as _};
-use tantivy::{DocAddress, TantivyDocument};
+use tantivy::{DocAddress, Searcher, TantivyDocument};
 use uuid::Uuid;
 
 use super::Index;
@@ -11,33 +13,38 @@ use super::filter::clauses;
 use super::property::Property;
 use super::rendered::{rendered_hit, with_skills};
 use super::request::{FacetName, Filters};
+use super::schema::Fields;
 
-/// The document that changed last, of those looked at so far.
+/// A document with a value; those that changed later come first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Newest {
-    updated_at: i64,
+    updated_at: Reverse<i64>,
     id: Uuid,
     address: DocAddress,
 }
 
 impl Index {
-    /// For each of these values of a facet the rendered hit of the agent with it that changed last, the first by id of several,
-    /// among those that a search without filters finds; `None` where none of them has the value. It is what a search for each
-    /// value would find first, with one look at the filter for all of them.
+    /// For each of these values of a facet what `read` makes of it and of the rendered hit of the agent with it that changed
+    /// last, the first by id of several; where it makes nothing of that one, of the next, up to `most` agents. They are among
+    /// those that a search without filters finds, in the order of a search for the value, with one look at the filter for all
+    /// values.
     ///
     /// # Errors
     /// The errors of [`search`](Self::search).
-    pub fn newest_with(
+    pub fn newest_with<T>(
         &self,
         facet: FacetName,
         values: &[String],
         visible_to: &[String],
-    ) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
+        most: usize,
+        read: impl Fn(&str, &[u8]) -> Option<T>,
+    ) -> Result<Vec<Option<T>>, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
         let everyone = clauses(&inner.fields, &Filters::default())?;
         let filter = inner.filter(&view, everyone, visible_to);
         let property = Property::Facet(facet);
-        let mut found: Vec<Option<Newest>> = values.iter().map(|_| None).collect();
+        let mut found: Vec<Vec<Newest>> = values.iter().map(|_| Vec::new()).collect();
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
             let bits = filter.bits(reader)?;
             let terms = reader.inverted_index(inner.fields.exact(facet))?;
@@ -49,33 +56,46 @@ impl Index {
                     continue;
                 };
                 for document in bits.among(postings) {
-                    let updated_at = times.first(document).unwrap_or_default();
-                    let is_newer = newest.as_ref().is_none_or(|known| {
-                        updated_at > known.updated_at
-                            || updated_at == known.updated_at && ids.get(document) < known.id
-                    });
-                    if is_newer {
-                        *newest = Some(Newest {
-                            updated_at,
-                            id: ids.get(document),
-                            address: DocAddress::new(ordinal, document),
-                        });
+                    let updated_at = Reverse(times.first(document).unwrap_or_default());
+                    let last = newest.last().filter(|_| newest.len() >= most);
+                    if last.is_some_and(|last| updated_at > last.updated_at) {
+                        continue;
                     }
+                    let one = Newest {
+                        updated_at,
+                        id: ids.get(document),
+                        address: DocAddress::new(ordinal, document),
+                    };
+                    let place = newest.partition_point(|known| *known < one);
+                    newest.insert(place, one);
+                    newest.truncate(most);
                 }
             }
         }
-        let hits = found.into_iter().map(|newest| {
-            let Some(newest) = newest else {
-                return Ok(None);
-            };
-            let stored: TantivyDocument = view.searcher.doc(newest.address)?;
-            let skills = stored.get_first(inner.fields.shown_skills);
-            let skills = skills
-                .and_then(|skills| skills.as_str())
-                .unwrap_or_default();
-            let hit = rendered_hit(&stored, &inner.fields);
-            Ok(Some(with_skills(hit, skills, std::iter::empty())))
+        let made = values.iter().zip(found).map(|(value, newest)| {
+            for one in newest {
+                let hit = stored_hit(&view.searcher, &inner.fields, one.address)?;
+                if let Some(made) = read(value, &hit) {
+                    return Ok(Some(made));
+                }
+            }
+            Ok(None)
         });
-        hits.collect()
+        made.collect()
     }
+}
+
+/// The rendered hit of a document.
+fn stored_hit(
+    searcher: &Searcher,
+    fields: &Fields,
+    address: DocAddress,
+) -> Result<Vec<u8>, IndexError> {
+    let stored: TantivyDocument = searcher.doc(address)?;
+    let skills = stored.get_first(fields.shown_skills);
+    let skills = skills
+        .and_then(|skills| skills.as_str())
+        .unwrap_or_default();
+    let hit = rendered_hit(&stored, fields);
+    Ok(with_skills(hit, skills, std::iter::empty()))
 }

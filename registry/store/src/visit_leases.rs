@@ -89,9 +89,9 @@ impl Picked {
 
 impl Store {
     /// Leases up to `limit` due domains. Requested visits come first, by their turns, and are never deferred; planned ones
-    /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one address block no more than `VISITS_PER_NETWORK` are
-    /// leased at once. No two callers get the same domain while its lease lasts, in one process or in many: the row of
-    /// the pace makes them queue.
+    /// follow, the longest due first, as many as the pace lets begin; the reserved places are left to single visits. Of one
+    /// address block no more than `VISITS_PER_NETWORK` are leased at once. No two callers get the same domain while its lease
+    /// lasts, in one process or in many: the row of the pace makes them queue.
     pub async fn visits_lease(
         &self,
         request: &LeaseRequest,

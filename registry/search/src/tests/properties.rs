@@ -1,5 +1,6 @@
 //! Exact conditions, counts of all values, and ordered lists, against a scan.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::oracle::{matches, property_values, random_agent, random_request};
@@ -211,14 +212,15 @@ fn attributes_beyond_the_bound_are_left_out() {
     assert_eq!((has(MAX_ATTRIBUTES - 1), has(MAX_ATTRIBUTES)), (1, 0));
 }
 
-/// The agent with a value that changed last is the first one that a search for the value finds, over many segments with
-/// deletions and for callers who see different agents.
+/// The agents with a value are read in the order in which a search for the value finds them, until one is read or there are
+/// enough, over many segments with deletions and for callers who see different agents.
 #[test]
-fn the_newest_agent_with_a_value_is_the_first_that_a_search_for_it_finds() {
+fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
+    const MOST: usize = 5;
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(47);
     let (index, agents) = random_index(dir.path(), &mut dice);
-    let mut found_any = 0;
+    let (mut found_any, mut found_all) = (0, 0);
     for labels in [
         vec!["public".to_owned()],
         vec!["group:x".to_owned()],
@@ -232,9 +234,17 @@ fn the_newest_agent_with_a_value_is_the_first_that_a_search_for_it_finds() {
                 .chain(["of nobody".to_owned()])
                 .collect();
             let values: Vec<String> = values.into_iter().collect();
-            let newest = index.newest_with(facet, &values, &labels).unwrap();
-            assert_eq!(newest.len(), values.len());
-            for (value, newest) in values.iter().zip(newest) {
+            let read: RefCell<BTreeMap<String, Vec<Vec<u8>>>> = RefCell::default();
+            let refused = index.newest_with(facet, &values, &labels, MOST, |value, hit| {
+                let mut read = read.borrow_mut();
+                read.entry(value.to_owned()).or_default().push(hit.to_vec());
+                None::<()>
+            });
+            assert_eq!(refused.unwrap(), vec![None; values.len()]);
+            let mut read = read.into_inner();
+            let newest =
+                index.newest_with(facet, &values, &labels, MOST, |_, hit| Some(hit.to_vec()));
+            for (value, newest) in values.iter().zip(newest.unwrap()) {
                 let request = SearchRequest {
                     filters: Filters {
                         exact: vec![ExactFilter {
@@ -244,14 +254,18 @@ fn the_newest_agent_with_a_value_is_the_first_that_a_search_for_it_finds() {
                         ..Filters::default()
                     },
                     visible_to: labels.clone(),
-                    limit: 1,
+                    limit: MOST,
                     ..SearchRequest::default()
                 };
-                let first = index.search(&request).unwrap().hits.pop();
-                assert_eq!(newest, first.map(|hit| hit.hit), "{facet:?} {value}");
-                found_any += usize::from(newest.is_some());
+                let hits = index.search(&request).unwrap().hits.into_iter();
+                let hits: Vec<Vec<u8>> = hits.map(|hit| hit.hit).collect();
+                assert_eq!(newest.as_ref(), hits.first(), "{facet:?} {value}");
+                found_any += usize::from(!hits.is_empty());
+                found_all += usize::from(hits.len() == MOST);
+                let read = read.remove(value).unwrap_or_default();
+                assert_eq!(read, hits, "{facet:?} {value}");
             }
         }
     }
-    assert!(found_any > 30, "{found_any}");
+    assert!(found_any > 30 && found_all > 3, "{found_any} {found_all}");
 }

@@ -55,7 +55,8 @@ pub(crate) async fn skill_names(
     }
     let asked = ids.clone();
     let found = run(context, caller, move |index| {
-        index.newest_with(FacetName::Skill, &asked, &labels)
+        let name = |id: &str, hit: &[u8]| name_in(hit, id);
+        index.newest_with(FacetName::Skill, &asked, &labels, ASKED, name)
     });
     let Ok(found) = found.await else {
         return SkillNames::new();
@@ -63,10 +64,7 @@ pub(crate) async fn skill_names(
     let names: SkillNames = ids
         .into_iter()
         .zip(found)
-        .filter_map(|(id, hit)| {
-            let name = name_in(&hit?, &id)?;
-            Some((id, name))
-        })
+        .filter_map(|(id, name)| Some((id, name?)))
         .collect();
     if let Ok(kept) = serde_json::to_vec(&names) {
         context.searches.answers.insert(key, kept.into());

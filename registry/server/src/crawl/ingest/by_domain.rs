@@ -103,9 +103,18 @@ mod tests {
     use super::*;
     use crate::sources::new_source;
 
-    /// The sources of three domains, mixed, of which every fourth has ended, and a further one that a catalog has added later.
+    /// The key of the catalog of the first domain.
+    const CATALOGS: i64 = 100;
+
+    /// The sources of three domains, mixed, of which every fourth has ended, and a further one that a catalog has added later;
+    /// and the catalog of each domain that names them.
     fn group() -> Group {
         let mut group = Group::default();
+        for domain in 0..3 {
+            let row = new_source(domain, SourceKind::Ard, format!("c{domain}"), Timestamp(0));
+            let id = CATALOGS + domain;
+            group.add_source(source::Model { id, ..row });
+        }
         for id in (1..=30).rev().chain([31]) {
             let row = new_source(id % 3, SourceKind::Url, format!("u{id}"), Timestamp(0));
             let ended_at = (id % 4 == 0).then_some(1);
@@ -113,6 +122,7 @@ mod tests {
                 id,
                 ended_at,
                 identifier: Some(format!("i{id}")),
+                catalog_id: Some(CATALOGS + id % 3),
                 agent_id: Some(Uuid::from_u64_pair(0, id.cast_unsigned() % 2)),
                 ..row
             });

@@ -56,14 +56,18 @@ pub(crate) async fn provider_names(
     }
     let labels = caller.labels(&context.policies.in_force());
     let found = run(context, caller, move |index| {
-        index.newest_with(FacetName::Provider, &missing, &labels)
+        index.newest_with(FacetName::Provider, &missing, &labels, 1, |_, hit| {
+            name_in(hit)
+        })
     });
-    for hit in found.await.unwrap_or_default().into_iter().flatten() {
-        let stored = serde_json::from_slice::<StoredHit>(&hit).ok();
-        let provider = stored.and_then(|hit| hit.provider);
-        if let Some(name) = provider.and_then(|provider| provider.organization) {
-            names.entry(name.to_lowercase()).or_insert(name);
-        }
+    for name in found.await.unwrap_or_default().into_iter().flatten() {
+        names.entry(name.to_lowercase()).or_insert(name);
     }
     names
+}
+
+/// The name of the provider in a hit.
+fn name_in(hit: &[u8]) -> Option<String> {
+    let stored: StoredHit = serde_json::from_slice(hit).ok()?;
+    stored.provider?.organization
 }
