@@ -172,7 +172,8 @@ async fn connection(
 ) -> io::Result<()> {
     let mut stream = TcpStream::connect(load.address).await?;
     stream.set_nodelay(true)?;
-    let mut buffer = vec![0; 1 << 20];
+    // Large enough for the answer to a thousand registrations.
+    let mut buffer = vec![0; 1 << 22];
     loop {
         let index = sent.get();
         let now = Instant::now();

@@ -32,9 +32,6 @@ pub const SUFFIX: &str = "agents.test";
 /// Visits ingested in one group, as the crawler delivers them.
 const GROUP: usize = 200;
 
-/// The token of the admin.
-pub const ADMIN: &str = "the-token-of-the-admin-in-every-bench";
-
 /// An hour, in microseconds: longer than any bench.
 const LEASE: i64 = 3_600_000_000;
 

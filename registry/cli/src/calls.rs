@@ -2,14 +2,14 @@
 
 use a2a_card::ConversionTarget;
 use a2a_registry_api::{
-    Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision,
-    BulkOutcome, BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent,
-    CollectionList, CreatedFeed, CreatedToken, Deprecate, Diff, DomainList, DomainPatch,
-    DomainView, FindingList, Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment,
-    NewGeneration, NewOwnerVouch, NewReport, NewSavedSearch, NewToken, Recrawl, RecrawlAccepted,
-    Registration, ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList,
-    ReviewPatch, SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer,
-    Verification, VersionList, Vouch, Waiting,
+    Account, AccountList, AccountPatch, Act, Agent, AgentPatch, BulkDecision, BulkOutcome,
+    BulkRegistration, BulkRegistrationOutcome, Collection, CollectionContent, CollectionList,
+    CreatedFeed, CreatedToken, Deprecate, Diff, DomainList, DomainPatch, DomainView, FindingList,
+    Group, GroupList, GroupMembers, Lookup, Me, NewAccount, NewComment, NewGeneration,
+    NewOwnerVouch, NewReport, NewSavedSearch, NewToken, Recrawl, RecrawlAccepted, Registration,
+    ReportAccepted, Review, ReviewComment, ReviewDecision, ReviewDetail, ReviewList, ReviewPatch,
+    SavedSearch, SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification,
+    VersionList, Vouch, Waiting,
 };
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_server::search::query::SearchQuery;

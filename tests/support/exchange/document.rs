@@ -29,11 +29,7 @@ const BEYOND: &[(&str, &str, &str)] = &[
         "/facets",
         "names may be joined by commas, and their number is configured",
     ),
-    (
-        "agent_search",
-        "/fields",
-        "names may be joined by commas",
-    ),
+    ("agent_search", "/fields", "names may be joined by commas"),
     (
         "agent_search",
         "/collection",
