@@ -72,7 +72,7 @@ impl Leases {
     pub(super) fn want(&mut self, room: usize) {
         let may_ask = match &self.state {
             LeaseState::Ready => room > 0,
-            LeaseState::Gathering(_) => room >= (self.config.concurrency / PART).max(1),
+            LeaseState::Gathering(_) => room >= self.config.reserved + self.good_part(),
             LeaseState::Waiting(_) => self.asked_for_reserved && room > self.config.reserved,
             LeaseState::Leasing { .. } => false,
         };
@@ -94,6 +94,11 @@ impl Leases {
             asked_for: room,
             answer: Box::pin(async move { frontier.lease(room).await }),
         };
+    }
+
+    /// How many places have to become free beside the reserved ones, so that a request is made at once.
+    fn good_part(&self) -> usize {
+        (self.config.concurrency / PART).max(1)
     }
 
     /// Completes when visits were leased or another request may succeed. Never completes while there is no room.
