@@ -1,6 +1,7 @@
 //! Pages show the names of skills, which facets count by their ids.
 
 use reqwest::Method;
+use serde_json::{Value, json};
 
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
@@ -60,4 +61,33 @@ async fn facets_and_the_first_page_show_names_of_skills() {
         assert!(!shown.contains("secret plane"), "{path}: {shown}");
         assert!(shown.contains("Book &#60;flights&#62;"), "{path}: {shown}");
     }
+}
+
+/// Of many skills a hit shows only some. Where that of the agent that changed last does not name one, another agent does.
+#[tokio::test]
+async fn a_skill_that_the_newest_agent_does_not_show_is_named_by_another_one() {
+    let served = Setup::new().approve_all().start().await;
+    let origin = Origin::start();
+    let others = (0..12).map(|number| {
+        json!({
+            "id": format!("o-{number}"), "name": format!("Other {number}"), "description": "Something else",
+            "tags": ["other"],
+        })
+    });
+    let others: Vec<Value> = others.collect();
+    for (path, agent, name, before) in [
+        ("/a.json", "Firstling", "Book flights", &others[..0]),
+        ("/b.json", "Manifold", "Rent planes", &others[..]),
+    ] {
+        let mut card: Value = serde_json::from_str(&card(agent, "s-17")).unwrap();
+        let mut skill = card["skills"][0].take();
+        skill["name"] = json!(name);
+        card["skills"] = [before, &[skill]].concat().into();
+        origin.answer(path, OriginReply::json(card.to_string()));
+        served.register(&origin.url(path)).await;
+        served.found(&format!("q={agent}")).await;
+    }
+    let shown = page(&served, "/?sort=name").await;
+    let label = label(&shown, "value", "s-17");
+    assert_eq!(label.as_deref(), Some("Book flights"), "{shown}");
 }
