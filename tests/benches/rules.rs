@@ -19,10 +19,10 @@ use std::time::Instant;
 
 use a2a_registry_api::AgentList;
 use a2a_registry_domain::admission_rules::DomainPattern;
-use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
 use a2a_registry_server::context::Context;
+use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
 use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;

@@ -13,7 +13,6 @@ use a2a_registry_api::{
 };
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, ShownLifecycle};
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::admission::rules_pass::{PassEnd, decide_by_rules};
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
@@ -25,6 +24,7 @@ use a2a_registry_server::data_dir::DataDir;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::register;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
 use a2a_registry_server::paging::PageRequest;
 use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
 use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list};

@@ -20,6 +20,7 @@ use crate::reviews::terms_job as terms;
 use crate::search::follow;
 use crate::visits::outage::resume_outage;
 
+pub use crate::admission::rules_pass::{PassEnd, decide_by_rules};
 pub use crate::meaning::models::{Embedders, Models};
 pub use crawl::{frontier, sink};
 
