@@ -66,7 +66,7 @@ async fn structured_results_fit_the_schemas_that_are_listed() {
         for (tool, arguments, named) in [
             ("search_agents", json!({"page_size": 0}), "page_size"),
             ("search_agents", json!({"page_size": 51}), "page_size"),
-            ("search_agents", json!({"tag": "x"}), "tag"),
+            ("search_agents", json!({"tag": [7]}), "tag/0"),
             ("search_agents", json!({"sort": "best"}), "sort"),
             ("search_agents", json!({"trust": "L9"}), "trust"),
             ("search_agents", json!({"text": "x".repeat(513)}), "text"),
