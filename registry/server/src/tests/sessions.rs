@@ -264,8 +264,9 @@ async fn a_session_may_do_no_more_than_its_token() {
         ("scope", "read"),
         ("form_token", &token),
     ];
+    let long = with(form("/account/tokens", &long), &secret);
     let long = registry
-        .ask(with(form("/account/tokens", &long), &secret))
+        .ask(long.insert_header(("accept", "text/html")))
         .await;
     assert_eq!(long.status, 400);
     for kept in [
