@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use thirtyfour::Key;
 
 use crate::page_journeys::Visitor;
-use crate::page_quality::{AXE, SCREENS, THEMES, axe, pictures};
+use crate::page_quality::{AXE, LOOKS, axe, pictures};
 use crate::support::cards::card;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::serving::ServingRegistry;
@@ -28,17 +28,15 @@ impl Visitor {
 
     /// Checks the page that is open with axe on every screen, and takes its pictures.
     async fn is_pictured(&self, name: &str) {
-        for theme in THEMES {
+        for (width, height, theme) in LOOKS {
             self.browser.theme(theme).await;
-            for (width, height) in SCREENS {
-                self.browser.resize(width, height).await;
-                let page = self.browser.page();
-                page.execute(axe(), Vec::new()).await.unwrap();
-                let found = page.execute_async(AXE, Vec::new()).await.unwrap();
-                assert_eq!(*found.json(), json!([]), "{name} at {width}, {theme}");
-                let file = pictures().join(format!("{name}-{width}-{theme}.png"));
-                self.browser.picture(&file).await;
-            }
+            self.browser.resize(width, height).await;
+            let page = self.browser.page();
+            page.execute(axe(), Vec::new()).await.unwrap();
+            let found = page.execute_async(AXE, Vec::new()).await.unwrap();
+            assert_eq!(*found.json(), json!([]), "{name} at {width}, {theme}");
+            let file = pictures().join(format!("{name}-{width}-{theme}.png"));
+            self.browser.picture(&file).await;
         }
         self.fits().await;
         self.browser.theme("light").await;

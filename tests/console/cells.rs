@@ -8,7 +8,7 @@ use thirtyfour::Key;
 
 use super::{CARD, Shown, Talker};
 use crate::page_journeys::Visitor;
-use crate::page_quality::{AXE, SCREENS, THEMES, axe, pictures};
+use crate::page_quality::{AXE, LOOKS, axe, pictures};
 use crate::pages::demo;
 use crate::support::browser::Browser;
 use crate::support::origin::{Origin, OriginReply};
@@ -196,29 +196,27 @@ async fn the_sample_agents_are_talked_to_in_the_first_minute() {
     // The page with a conversation and the traffic is as accessible as without.
     talker.visitor.click("#console-traffic summary").await;
     talker.visitor.click("#console-credentials summary").await;
-    for (width, height) in SCREENS {
-        for theme in THEMES {
-            talker.visitor.browser.resize(width, height).await;
-            talker.visitor.browser.theme(theme).await;
-            let screen = format!("console-{width}-{theme}");
-            let needed = talker
-                .run("return document.documentElement.scrollWidth")
-                .await;
-            assert!(
-                needed.as_u64().unwrap() <= u64::from(width),
-                "{screen}: {needed}"
-            );
-            talker.run(&axe).await;
-            let page = talker.visitor.browser.page();
-            let objections = page.execute_async(AXE, Vec::new()).await.unwrap();
-            assert_eq!(
-                *objections.json(),
-                Value::from(Vec::<Value>::new()),
-                "{screen}"
-            );
-            let picture = pictures().join(format!("{screen}.png"));
-            talker.visitor.browser.picture(&picture).await;
-        }
+    for (width, height, theme) in LOOKS {
+        talker.visitor.browser.resize(width, height).await;
+        talker.visitor.browser.theme(theme).await;
+        let screen = format!("console-{width}-{theme}");
+        let needed = talker
+            .run("return document.documentElement.scrollWidth")
+            .await;
+        assert!(
+            needed.as_u64().unwrap() <= u64::from(width),
+            "{screen}: {needed}"
+        );
+        talker.run(&axe).await;
+        let page = talker.visitor.browser.page();
+        let objections = page.execute_async(AXE, Vec::new()).await.unwrap();
+        assert_eq!(
+            *objections.json(),
+            Value::from(Vec::<Value>::new()),
+            "{screen}"
+        );
+        let picture = pictures().join(format!("{screen}.png"));
+        talker.visitor.browser.picture(&picture).await;
     }
     let complaints = talker.visitor.browser.complaints().await;
     assert_eq!(complaints, Vec::<String>::new());

@@ -4,23 +4,21 @@ use serde_json::json;
 
 use super::with_corp;
 use crate::page_journeys::Visitor;
-use crate::page_quality::{AXE, SCREENS, THEMES, axe, pictures};
+use crate::page_quality::{AXE, LOOKS, axe, pictures};
 
 impl Visitor {
     /// Checks the page that is open with axe-core on every screen, and takes its pictures.
     async fn is_sound(&self, name: &str) {
         let axe = axe();
-        for theme in THEMES {
+        for (width, height, theme) in LOOKS {
             self.browser.theme(theme).await;
-            for (width, height) in SCREENS {
-                self.browser.resize(width, height).await;
-                let page = self.browser.page();
-                page.execute(axe.as_str(), Vec::new()).await.unwrap();
-                let objections = page.execute_async(AXE, Vec::new()).await.unwrap();
-                assert_eq!(*objections.json(), json!([]), "{name}");
-                let file = pictures().join(format!("{name}-{width}-{theme}.png"));
-                self.browser.picture(&file).await;
-            }
+            self.browser.resize(width, height).await;
+            let page = self.browser.page();
+            page.execute(axe.as_str(), Vec::new()).await.unwrap();
+            let objections = page.execute_async(AXE, Vec::new()).await.unwrap();
+            assert_eq!(*objections.json(), json!([]), "{name}");
+            let file = pictures().join(format!("{name}-{width}-{theme}.png"));
+            self.browser.picture(&file).await;
         }
     }
 }
