@@ -135,7 +135,7 @@ impl Store {
                 clippy::cast_sign_loss,
                 reason = "whole visits; the cast saturates"
             )]
-            let may_begin = (permission.visits as u64).min(room);
+            let may_begin = Ord::min(permission.visits as u64, room);
             write
                 .visits_pick(request, VisitCause::Planned, may_begin, &mut picked)
                 .await?;

@@ -267,7 +267,7 @@ fn many_deletions_at_once_take_out_exactly_these() {
     let many = |from, to| (from..=to).map(|number| agent(number, "Many")).collect();
     let index = built(dir.path(), many(1, 1_500));
     index.apply(many(1_501, 1_600), &[], 2).unwrap();
-    let leaves = |number: &u64| *number <= 1_550 && number % 3 > 0;
+    let leaves = |number: &u64| *number <= 1_550 && !number.is_multiple_of(3);
     let unknown = id(9_999);
     let deletes: Vec<Uuid> = (1..=1_600)
         .filter(leaves)
