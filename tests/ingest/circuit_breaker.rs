@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
-use a2a_crawler::Frontier as _;
 use a2a_registry_api::{NewToken, Registration as NewRegistration};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::role::Role;
