@@ -67,7 +67,7 @@ pub async fn register_all(
             })
             .collect();
         let registered = register_part(context, caller, part, &mut shown).await;
-        let errors = registered.iter().filter_map(|one| one.as_ref().err());
+        let mut errors = registered.iter().filter_map(|one| one.as_ref().err());
         failed = errors.find(|error| error.is_of_database()).cloned();
         results.extend(registered);
     }
