@@ -1,6 +1,7 @@
 //! Two replicas on one database give the same responses: after different histories of commits, merges and deletions,
 //! and with pages from either of them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_server::caller::Caller;
@@ -309,17 +310,17 @@ async fn changed_agents_are_counted_and_paged_as_by_a_scan(url: &str) {
     }
     for change in 1..=60 {
         let number = dice.roll(30);
-        if agents.contains_key(&number) {
+        if let Entry::Occupied(mut agent) = agents.entry(number) {
             let first = &replicas[0];
             if dice.roll(6) == 0 {
                 domain_delete(&first.app, &first.admin, &domain(number))
                     .await
                     .unwrap();
-                agents.remove(&number);
+                agent.remove();
             } else {
                 let tags = some_tags(&mut dice);
                 first.crawl(&domain(number), tagged(number, &tags)).await;
-                agents.insert(number, tags);
+                agent.insert(tags);
             }
         }
         for stage in &replicas {

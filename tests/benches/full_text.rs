@@ -2,7 +2,7 @@
 //! the total and the facet of tags.
 
 #[path = "../relevance/fts5.rs"]
-mod fts5;
+pub mod fts5;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,6 @@ use sea_orm::{
 };
 
 use super::report::size;
-
-pub use fts5::texts;
 
 /// Cards inserted by one statement.
 const BATCH: usize = 200;

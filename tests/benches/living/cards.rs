@@ -7,7 +7,7 @@ use a2a_card::{
 };
 use serde_json::{Value, json};
 
-use crate::full_text::texts;
+use crate::full_text::fts5::texts;
 use crate::generator::Generator;
 
 /// Cards per domain: the number that one visit fetches.
