@@ -34,8 +34,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of a bulk are slow; an eighth
-/// of all at most.
+/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of one requester are slow; an
+/// eighth of all at most.
 const SINGLE_PLACES: usize = 8;
 
 fn reserved_places(context: &Context) -> usize {
