@@ -54,8 +54,8 @@ async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<boo
         return Ok(false);
     };
     if check.may_contact_host {
-        let recorded = NetworkRecorder::default().record(context, &check.domain);
-        match recorded.await {
+        let networks = NetworkRecorder::default();
+        match networks.record(context, &check.domain).await {
             Ok(true) => {}
             // Its address block is at its limit; its lease was given back with that.
             Ok(false) => return Ok(true),
