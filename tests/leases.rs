@@ -540,7 +540,8 @@ async fn a_single_request_moves_a_visit_forward_and_a_bulk_moves_none_back(url: 
     assert_eq!(made, [bulk[7], bulk[0], bulk[1]]);
 }
 
-/// However many visits of a bulk and planned ones are due, the places that are kept for single visits stay free for them.
+/// However many visits of a bulk and planned ones are due, the places that are kept for single visits stay free for them, and no
+/// requester gets more than two of these.
 async fn places_are_kept_for_single_visits(url: &str) {
     let store = Store::open(&options(url)).await.unwrap();
     let bulk = request(&store, "a", true, 0..9).await;
@@ -566,11 +567,13 @@ async fn places_are_kept_for_single_visits(url: &str) {
     };
     assert_eq!(lease(10).await, bulk[..7]);
     assert!(lease(3).await.is_empty());
-    let single = request(&store, "b", false, 100..104).await;
-    assert_eq!(lease(3).await, single[..3]);
-    // The last single one, and what is left beside the kept places.
-    let [last, seventh, eighth] = [single[3], bulk[7], bulk[8]];
-    assert_eq!(lease(7).await, [last, seventh, eighth, planned]);
+    let single = request(&store, "b", false, 100..103).await;
+    assert_eq!(lease(3).await, single[..2]);
+    let other = request(&store, "c", false, 200..201).await;
+    assert_eq!(lease(1).await, other);
+    // The third single one, and what is left beside the kept places.
+    let [third, seventh, eighth] = [single[2], bulk[7], bulk[8]];
+    assert_eq!(lease(7).await, [third, seventh, eighth, planned]);
 }
 
 /// An aborted visit is due again at once, but not before its host may be contacted.

@@ -364,6 +364,10 @@ pub trait Frontier: Send + Sync {
     /// that nothing is due now.
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError>;
 
+    /// Whether a leased visit may begin; `false` for one that must not, which was given back or has ended. The visit waits for
+    /// this by itself before its first request, so that a slow look-up delays no other visit.
+    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError>;
+
     /// Completes when something may have become due: a registration, a request to recrawl, or time passing. Spurious
     /// completions are fine. An event between an empty [`lease`](Self::lease) and this call must complete it too (a
     /// stored permit, not a bare notification). In any case the worker tries again after 30 s.

@@ -1,12 +1,14 @@
 //! Registration in bulk: each URL is answered, counted and told as if it were registered alone, and accounts share the crawler.
 
-use a2a_registry_api::{AgentPatch, Registration, SourceView};
+use std::collections::BTreeSet;
+
+use a2a_registry_api::{AgentPatch, Recrawl, Registration, SourceView};
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_server::agents::owner::agent_patch;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::context::Context;
 use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::domains::acts::domain_show;
+use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::register_bulk::register_all;
 use a2a_registry_server::error::ErrorKind;
@@ -27,7 +29,8 @@ both_databases!(
     a_row_that_cannot_be_written_costs_only_its_own_url,
     a_bulk_takes_up_to_a_thousand,
     two_bulks_at_once_stay_within_the_limits,
-    a_bulk_delays_no_other_account
+    a_bulk_delays_no_other_account,
+    what_waits_in_a_bulk_is_made_next_where_it_is_requested_by_itself
 );
 
 fn domain(name: &str) -> Registration {
@@ -321,6 +324,31 @@ async fn a_bulk_delays_no_other_account(url_of_database: &str) {
             "{of_small} in {round} rounds"
         );
     }
+}
+
+/// A domain of somebody's bulk does not wait for the others where another account registers it too, or requests its visit.
+async fn what_waits_in_a_bulk_is_made_next_where_it_is_requested_by_itself(url_of_database: &str) {
+    let setup = OwnershipSetup::new(url_of_database).await;
+    let large = setup.account("large").await;
+    let single = setup.account("single").await;
+    let name = |number: usize| format!("large{number}.agents-test.com");
+    let all: Vec<Registration> = (0..20).map(|number| domain(&name(number))).collect();
+    let (app, store) = (&setup.stage.app, &setup.stage.store);
+    register_all(app, &large, &all).await.unwrap();
+    register(app, &single, &domain(&name(12))).await.unwrap();
+    assert_eq!(made(app, store, 1).await, [name(12)]);
+    register_all(app, &single, &[domain(&name(17))])
+        .await
+        .unwrap();
+    let recrawl = Recrawl::default();
+    for _ in 0..2 {
+        domain_recrawl(app, &setup.stage.admin, &name(15), &recrawl)
+            .await
+            .unwrap();
+    }
+    assert_eq!(made(app, store, 1).await, [name(15)]);
+    let two: BTreeSet<String> = made(app, store, 2).await.into_iter().collect();
+    assert_eq!(two, BTreeSet::from([name(0), name(17)]));
 }
 
 /// Leases so many visits and ends them; the names of the domains.

@@ -3,6 +3,7 @@
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_server::config;
 use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_server::jobs::frontier;
 use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
@@ -46,6 +47,7 @@ both_databases!(
     an_opted_out_domain_is_never_visited,
     every_host_name_can_opt_out_later,
     a_silent_name_server_delays_the_first_visit,
+    each_visit_waits_for_its_own_name_server,
     a_name_server_that_never_answers_does_not_exclude_its_domain,
     an_opt_out_after_silence_counts,
     an_ip_address_is_visited_at_once,
@@ -140,6 +142,35 @@ async fn a_silent_name_server_delays_the_first_visit(url: &str) {
         1,
         "the visit is made once the name server has answered"
     );
+}
+
+/// The crawler leases visits without waiting for name servers. Each visit waits for its own, and begins only if nothing
+/// forbids it.
+async fn each_visit_waits_for_its_own_name_server(url: &str) {
+    let setup = OwnershipSetup::new(url).await;
+    let failed = TxtAnswer::Failed("SERVFAIL".into());
+    setup
+        .names
+        .set_texts("_a2a-registry.silent.agents-test.com", failed);
+    setup.place_record("_a2a-registry.gone.agents-test.com", OPT_OUT);
+    let [silent, gone, open] =
+        ["silent", "gone", "open"].map(|one| format!("{one}.agents-test.com"));
+    for name in [&silent, &gone, &open] {
+        setup.stage.register(name).await;
+    }
+    let crawler = frontier(&setup.stage.app, std::time::Duration::from_secs(600));
+    let leased = crawler.lease(64).await.unwrap();
+    assert_eq!(leased.len(), 3);
+    for visit in &leased {
+        let may_begin = crawler.may_begin(visit).await.unwrap();
+        assert_eq!(may_begin, visit.domain == open, "{}", visit.domain);
+    }
+    assert_eq!(setup.state_of(&gone).await, "opted_out");
+    assert!(crawler.lease(64).await.unwrap().is_empty());
+    setup.stage.advance(Duration::minutes(1));
+    let again = crawler.lease(64).await.unwrap();
+    let names: Vec<&str> = again.iter().map(|visit| visit.domain.as_str()).collect();
+    assert_eq!(names, [silent]);
 }
 
 /// A name server that never answers does not exclude a domain for good.

@@ -19,6 +19,7 @@ use a2a_registry_server::network::Network;
 use a2a_registry_server::search::indexing::index_next;
 use a2a_registry_server::start::Started;
 use figures::{Figures, Ledger};
+use futures::future::join_all;
 use origins::{Origins, number_of};
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
 use time::{Duration, OffsetDateTime};
@@ -167,9 +168,12 @@ async fn lease(
         let visits = frontier.lease(room).await.unwrap();
         let none = visits.is_empty();
         let all = visits.len() < room;
-        for visit in visits {
-            let visit = ask(ledger, &visit, now);
-            under_way.push(visit);
+        let permissions = visits.iter().map(|visit| frontier.may_begin(visit));
+        let permissions = join_all(permissions).await;
+        for (visit, may_begin) in visits.iter().zip(permissions) {
+            if may_begin.unwrap() {
+                under_way.push(ask(ledger, visit, now));
+            }
         }
         if none || all {
             return;

@@ -148,8 +148,11 @@ async fn lease_and_visit(
             biased;
             () = cancel.cancelled() => break,
             Some(ended) = visits.join_next() => match ended_of(ended) {
-                Ended::Delivered => {}
+                Ended::Done => {}
                 Ended::Aborted(visit) => unmade.push(visit),
+                Ended::Failed(visit) => {
+                    lease::give_back(frontier.as_ref(), vec![visit], config.refused_pause).await;
+                }
                 Ended::OutOfDescriptors(visit) => {
                     leases.pause();
                     frontier.note_descriptor_shortage();
@@ -160,7 +163,12 @@ async fn lease_and_visit(
                 for visit in leased {
                     let under_way = UnderWay::new(under_way);
                     let visiting = make_visit(
-                        visit, Arc::clone(&fetcher), cancel.clone(), finished.clone(), under_way,
+                        visit,
+                        Arc::clone(frontier),
+                        Arc::clone(&fetcher),
+                        cancel.clone(),
+                        finished.clone(),
+                        under_way,
                     );
                     visits.spawn(visiting);
                 }
@@ -170,8 +178,10 @@ async fn lease_and_visit(
     unmade.extend(leases.stop().await);
     while let Some(ended) = visits.join_next().await {
         match ended_of(ended) {
-            Ended::Delivered => {}
-            Ended::Aborted(visit) | Ended::OutOfDescriptors(visit) => unmade.push(visit),
+            Ended::Done => {}
+            Ended::Aborted(visit) | Ended::Failed(visit) | Ended::OutOfDescriptors(visit) => {
+                unmade.push(visit);
+            }
         }
     }
     unmade
@@ -179,22 +189,38 @@ async fn lease_and_visit(
 
 /// How the task of a visit has ended.
 enum Ended {
-    /// Its outcome was passed on, or the task crashed.
-    Delivered,
+    /// Its outcome was passed on, it must not be made, or the task crashed.
+    Done,
     /// It was aborted, because the worker stops.
     Aborted(Visit),
+    /// The frontier could not tell whether it may begin.
+    Failed(Visit),
     /// Its requests could not be made, because this process has no file descriptors left.
     OutOfDescriptors(Visit),
 }
 
-/// Makes one visit and passes its outcome on.
+/// Makes one visit, if it may begin, and passes its outcome on.
 async fn make_visit(
     visit: Visit,
+    frontier: Arc<dyn Frontier>,
     fetcher: Arc<Fetcher>,
     cancel: CancellationToken,
     finished: mpsc::Sender<Finished>,
     under_way: UnderWay,
 ) -> Ended {
+    let may_begin = tokio::select! {
+        biased;
+        may_begin = frontier.may_begin(&visit) => may_begin,
+        () = cancel.cancelled() => return Ended::Aborted(visit),
+    };
+    match may_begin {
+        Ok(true) => {}
+        Ok(false) => return Ended::Done,
+        Err(error) => {
+            tracing::warn!(%error, domain = visit.domain, "a visit could not begin; it is made later");
+            return Ended::Failed(visit);
+        }
+    }
     let outcome = tokio::select! {
         biased;
         outcome = ask_sources(&visit, &fetcher) => outcome,
@@ -209,7 +235,7 @@ async fn make_visit(
         _under_way: under_way,
     };
     match finished.send(finished_visit).await {
-        Ok(()) => Ended::Delivered,
+        Ok(()) => Ended::Done,
         Err(unsent) => Ended::Aborted(unsent.0.visit),
     }
 }
@@ -247,6 +273,6 @@ async fn ask_sources(visit: &Visit, fetcher: &Fetcher) -> Option<VisitOutcome> {
 fn ended_of(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| {
         tracing::error!(%error, "a visit crashed; its lease will expire");
-        Ended::Delivered
+        Ended::Done
     })
 }

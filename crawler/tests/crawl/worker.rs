@@ -44,6 +44,8 @@ struct Queue {
     latency: Duration,
     /// Places that are left free.
     reserved: usize,
+    /// Whether the visit of a domain may begin, by its key; with `None` that is never told.
+    permission: fn(i64) -> Option<Result<bool, OwnerError>>,
     /// Blocks a lease in progress, so that a test can stop the worker in the middle of it.
     gate: Option<Arc<Notify>>,
 }
@@ -67,6 +69,7 @@ impl Queue {
             waking: Waking::Never,
             latency: Duration::ZERO,
             reserved: 0,
+            permission: |_| Some(Ok(true)),
             gate: None,
         }
     }
@@ -99,6 +102,13 @@ impl Frontier for Queue {
         let mut due = self.due.lock().unwrap();
         let count = limit.saturating_sub(self.reserved).min(due.len());
         Ok(due.drain(..count).collect())
+    }
+
+    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError> {
+        match (self.permission)(visit.domain_key) {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
     }
 
     async fn wait(&self) {
@@ -413,6 +423,29 @@ async fn reserved_places_delay_no_other_visit() {
     let groups = running.sink.kept(30).await;
     assert_eq!(sorted(&groups), (1..=30).collect::<Vec<_>>());
     running.stop().await;
+}
+
+/// A visit whose host is looked up for long delays no other one. One that must not begin is not made, and one of which that
+/// cannot be told is made later.
+#[tokio::test]
+async fn each_visit_waits_for_its_own_permission() {
+    let server = Server::always(ScriptedReply::new(404, "", "")).await;
+    let mut queue = Queue::new(visits(&server, 5));
+    queue.permission = |key| match key {
+        1 => None,
+        2 => Some(Ok(false)),
+        3 => Some(Err(OwnerError("the database is away".to_owned()))),
+        _ => Some(Ok(true)),
+    };
+    let running = start(queue, Store::new(|_| false), config());
+    assert_eq!(sorted(&running.sink.kept(2).await), [4, 5]);
+    let frontier = running.frontier.clone();
+    assert_eq!(frontier.returned(1).await, [3]);
+    let rest = *frontier.pause.lock().unwrap();
+    assert_eq!(rest, WorkerConfig::default().refused_pause);
+    running.stop().await;
+    assert_eq!(frontier.returned(2).await, [1, 3]);
+    assert_eq!(server.requests().len(), 2);
 }
 
 /// A slow visit does not delay the other outcomes.

@@ -14,6 +14,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Se
 use super::entity::{domain, pace};
 use super::networks::{PACE, VISITS_PER_NETWORK};
 use super::rows::{locked, padded};
+use super::visit_turns::{KEPT_FOR_EACH, SINGLE_VISITS};
 use super::{Handle, Store, StoreError, Write};
 
 /// How often more domains are picked if those found are in busy address blocks.
@@ -30,7 +31,8 @@ pub struct LeaseRequest {
     pub lease: i64,
     /// The most visits to lease.
     pub limit: u64,
-    /// How many of these places are for visits that were requested one by one, and stay free where none of them is due.
+    /// How many of these places are for visits that were requested one by one, of each requester the first ones; they stay
+    /// free where none of them is due.
     pub reserved: u64,
     /// The limit on how fast visits may begin.
     pub pace: Pace,
@@ -41,7 +43,7 @@ pub struct LeaseRequest {
 /// Whether a visit was requested, and somebody waits for it, or is a planned one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitCause {
-    /// Requested, and not in bulk.
+    /// Requested, not in bulk, and among the first of its requester.
     Single,
     /// Requested, in bulk or not.
     Requested,
@@ -53,7 +55,7 @@ impl VisitCause {
         match self {
             Self::Single => domain::Column::VisitIntervalUs
                 .is_null()
-                .and(domain::Column::VisitTurn.lt(0_i64)),
+                .and(domain::Column::VisitTurn.lt(KEPT_FOR_EACH - SINGLE_VISITS)),
             Self::Requested => domain::Column::VisitIntervalUs.is_null(),
             Self::Planned => domain::Column::VisitIntervalUs.is_not_null(),
         }

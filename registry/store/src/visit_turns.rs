@@ -18,6 +18,10 @@ use super::{Handle, StoreError, Write};
 /// single visits without end thus delays nobody for long.
 pub const SINGLE_VISITS: i64 = 64;
 
+/// How many single visits of one requester may be made in the places that are kept for single visits. With more, one requester
+/// of slow hosts could take all of them.
+pub(super) const KEPT_FOR_EACH: i64 = 2;
+
 /// Who requests visits, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitRequest {
@@ -63,8 +67,8 @@ impl NextTurns {
 }
 
 impl Write {
-    /// The turns of the next `count` visits of a request. Two writes that take turns for one account at the same time have to
-    /// be kept apart by [`Write::account_lock`].
+    /// The turns of the next `count` visits of a request. Two writes that take turns for one requester at the same time may get
+    /// the same ones, unless [`Write::account_lock`] keeps them apart; such visits are made in the order of their due times.
     pub async fn visit_turns(
         &self,
         request: &VisitRequest,

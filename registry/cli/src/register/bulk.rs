@@ -162,10 +162,10 @@ fn refusal(problem: OutcomeProblem) -> Failure {
     })
 }
 
-/// Says of the names of a request without an answer that nothing is known of them.
+/// Says of the names of a failed request that nothing is known of them.
 fn refuse_without_result(console: &Console, names: &[&str]) -> Result<(), Failure> {
     names.iter().try_for_each(|name| {
-        let line = format!("{name}: no result, because the request was not answered");
+        let line = format!("{name}: no result, because the request failed");
         refuse(console, Failure::No(line))
     })
 }

@@ -63,7 +63,8 @@ impl SourceCoverage {
         self.registrants.entry(row.source_id).or_default().push(row);
     }
 
-    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain.
+    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain with the same card URL,
+    /// and their catalogs.
     pub(crate) fn of_source<'a>(
         &self,
         row: &source::Model,

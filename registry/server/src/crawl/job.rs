@@ -1,6 +1,7 @@
 //! The crawler job: leases visits from the database, and ingests their outcomes into it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_crawler::schedule::needs_full_fetch;
@@ -21,10 +22,10 @@ use url::Url;
 use crate::context::Context;
 use crate::crawl::ingest::ingest;
 use crate::entry_rows::keeps_entries_of;
-use crate::ownership::first_check::visits_permitted;
+use crate::ownership::first_check::{Leased, is_first_visit, visits_permitted};
 use crate::sources::card_url;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
-use crate::visits::networks;
+use crate::visits::networks::NetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
 
 /// How often to poll for due visits without a wake-up: other processes may have registered something.
@@ -33,8 +34,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// How much longer than the longest visit a lease lasts: outcomes wait for their group's transaction.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of a bulk are slow; an eighth
-/// of all at most.
+/// Places of a crawler that are kept for visits that were requested one by one, in case the hosts of one requester are slow; an
+/// eighth of all at most.
 const SINGLE_PLACES: usize = 8;
 
 fn reserved_places(context: &Context) -> usize {
@@ -63,6 +64,8 @@ pub fn frontier(context: &Arc<Context>, lease: Duration) -> Arc<dyn Frontier> {
     Arc::new(DatabaseFrontier {
         context: Arc::clone(context),
         reserved: reserved_places(context),
+        unknown: Mutex::default(),
+        networks: NetworkRecorder::default(),
         lease_us: i64::try_from(lease.as_micros()).unwrap_or(i64::MAX / 2),
     })
 }
@@ -82,16 +85,7 @@ pub async fn visits_lease(
     limit: usize,
     lease_us: i64,
 ) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
-    permitted_lease(context, limit, 0, lease_us).await
-}
-
-async fn permitted_lease(
-    context: &Context,
-    limit: usize,
-    reserved: usize,
-    lease_us: i64,
-) -> Result<Vec<(domain::Model, Vec<source::Model>)>, StoreError> {
-    let leased = visits_due(context, limit, reserved, lease_us).await?;
+    let leased = visits_due(context, limit, 0, lease_us).await?;
     visits_permitted(context, leased).await
 }
 
@@ -100,21 +94,29 @@ struct DatabaseFrontier {
     context: Arc<Context>,
     /// Places that are kept for visits that were requested one by one.
     reserved: usize,
+    /// Leased visits whose domains are looked up before they begin, by the keys of the domains.
+    unknown: Mutex<HashMap<i64, Leased>>,
+    networks: NetworkRecorder,
     lease_us: i64,
+}
+
+impl DatabaseFrontier {
+    fn unknown(&self) -> MutexGuard<'_, HashMap<i64, Leased>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
 impl Frontier for DatabaseFrontier {
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError> {
-        let failed = |error: StoreError| OwnerError(error.to_string());
-        let mut leased = permitted_lease(&self.context, limit, self.reserved, self.lease_us)
+        let leased = visits_due(&self.context, limit, self.reserved, self.lease_us)
             .await
-            .map_err(failed)?;
-        let rows = leased.iter().map(|(row, _)| row);
-        let too_many = networks::record_networks(&self.context, rows)
-            .await
-            .map_err(failed)?;
-        leased.retain(|(row, _)| !too_many.contains(&row.id));
+            .map_err(|error| OwnerError(error.to_string()))?;
+        let unknown = leased
+            .iter()
+            .filter(|(row, due)| row.network.is_none() || is_first_visit(due));
+        let unknown = unknown.map(|one| (one.0.id, one.clone()));
+        self.unknown().extend(unknown);
         let now = self.context.now();
         Ok(leased
             .into_iter()
@@ -123,6 +125,21 @@ impl Frontier for DatabaseFrontier {
                 visit(&domain, sources, others, now)
             })
             .collect())
+    }
+
+    async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError> {
+        let unknown = self.unknown().remove(&visit.domain_key);
+        let Some(leased) = unknown else {
+            return Ok(true);
+        };
+        let failed = |error: StoreError| OwnerError(error.to_string());
+        let permitted = visits_permitted(&self.context, vec![leased]).await;
+        let permitted = permitted.map_err(failed)?;
+        let Some((row, _)) = permitted.first() else {
+            return Ok(false);
+        };
+        let kept = self.networks.record(&self.context, row).await;
+        kept.map_err(failed)
     }
 
     async fn wait(&self) {
@@ -145,6 +162,8 @@ impl Frontier for DatabaseFrontier {
             .iter()
             .map(|visit| (visit.domain_key, visit.lease))
             .collect();
+        self.unknown()
+            .retain(|id, _| visits.iter().all(|visit| visit.domain_key != *id));
         visits_give_back(&self.context, &held, pause)
             .await
             .map_err(|error| OwnerError(error.to_string()))

@@ -182,6 +182,14 @@ async fn store_vouch(
     Ok(true)
 }
 
+/// Whether a visit at that time is requested already.
+fn is_requested(row: &domain::Model, due: i64) -> bool {
+    match row.lease {
+        Some(_) => row.wanted_at.is_some(),
+        None => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
+    }
+}
+
 /// Makes the next visit due at the earliest time that the spacing allows. A second request before that visit gets the
 /// same response.
 ///
@@ -206,23 +214,22 @@ pub async fn domain_recrawl(
         Some(waiting) if !under_way => waiting.min(earliest),
         _ => earliest,
     };
-    let waits = match row.lease {
-        Some(_) => row.wanted_at.is_some(),
-        None => row.visit_interval_us.is_none() && row.visit_due_at == Some(due),
-    };
     let more = wish.full && write.sources_want_full(id).await? > 0;
     let accepted = RecrawlAccepted {
         domain: row.name.clone(),
         next_due: Timestamp(due),
     };
-    // Repeated requests write nothing: there is at most one event per visit.
-    if waits && !more {
+    let is_repeated = is_requested(&row, due) && !more;
+    // A visit that waits in a bulk is made sooner all the same.
+    if !is_repeated || (row.lease.is_none() && row.visit_turn >= 0) {
+        let request = visit_request(caller, false);
+        write.visit_turn_take(id, &request).await?;
+    }
+    // Repeated requests write nothing else: there is at most one event per visit.
+    if is_repeated {
         write.commit().await?;
         return Ok(accepted);
     }
-    write
-        .visit_turn_take(id, &visit_request(caller, false))
-        .await?;
     // A visit with an expired lease may still end, if no other worker has made it.
     if row.lease.is_some() {
         write.domain_want(id, now).await?;

@@ -49,6 +49,28 @@ fn target_of(source: &source::Model) -> Option<CardTarget> {
     Some(asked_for(kind, &source.url))
 }
 
+/// The card URLs that the sources of a domain fetch, with the coverage of each. A source is compared with those of its URL and
+/// with catalogs alone: with all others, each URL of a bulk would cost the square of their number, and other writes wait.
+fn asked_of(
+    all: &[source::Model],
+    standings: &SourceCoverage,
+) -> BTreeMap<CardTarget, CoverageLevel> {
+    let mut alike: HashMap<&str, Vec<&source::Model>> = HashMap::new();
+    for one in all {
+        alike.entry(card_url(one)).or_default().push(one);
+    }
+    let listing: BTreeSet<i64> = all.iter().filter_map(|one| one.catalog_id).collect();
+    let catalogs = all.iter().filter(|one| listing.contains(&one.id));
+    let catalogs: Vec<&source::Model> = catalogs.collect();
+    cards_asked_for(all.iter(), |one| {
+        let url = card_url(one);
+        let same = alike.get(url).into_iter().flatten().copied();
+        let others = catalogs.iter().copied();
+        let others = others.filter(move |catalog| card_url(catalog) != url);
+        standings.of_source(one, same.chain(others))
+    })
+}
+
 /// What of the taken places a registrant knows, and what counts twice for it (see [`KnownSources`]); `listed` are the agents that
 /// everybody finds.
 fn places_of(
@@ -102,7 +124,7 @@ impl KnownSources {
     /// Counts everything anew; `by` is a registration of the caller.
     fn count(&mut self, by: &source_registrant::Model, standings: &SourceCoverage) {
         let all = &self.all;
-        let asked = cards_asked_for(all.iter(), |one| standings.of_source(one, all.iter()));
+        let asked = asked_of(all, standings);
         (self.known, self.shared) = match self.sees_all {
             true => (asked.keys().cloned().collect(), BTreeMap::new()),
             false => places_of(by, all, standings, &self.listed),

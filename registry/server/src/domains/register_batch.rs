@@ -283,16 +283,26 @@ impl Batch<'_> {
         domain.registrants_of.extend(added.registrants_of);
     }
 
-    /// Makes the visits of domains with new sources due, and takes back the new domains whose registrations were all refused. Of
-    /// other such domains nothing changes: not even a challenge tells the caller that it is there.
+    /// Whether a visit waits in a bulk, where the caller's turn may be an earlier one.
+    fn may_move_forward(&self, row: &domain::Model) -> bool {
+        let waits = row.visit_due_at.is_some() && row.visit_interval_us.is_none();
+        let is_own = row.visit_requester.as_ref() == Some(&self.request.requester);
+        waits && row.lease.is_none() && row.visit_turn >= 0 && !(is_own && self.request.in_bulk)
+    }
+
+    /// Makes the visits of domains with new sources due, gives those that wait in a bulk the caller's turn where it is earlier,
+    /// and takes back the new domains whose registrations were all refused. Of other such domains nothing changes: not even a
+    /// challenge tells the caller that it is there.
     async fn finish_domains(
         &self,
         domains: &mut BTreeMap<String, BatchDomain>,
     ) -> Result<(), AppError> {
-        for one in domains.values() {
-            if one.has_new_source && !one.is_new {
-                let id = one.row.id;
+        for one in domains.values().filter(|one| !one.is_new) {
+            let id = one.row.id;
+            if one.has_new_source || (one.is_registered && self.may_move_forward(&one.row)) {
                 self.write.visit_turn_take(id, &self.request).await?;
+            }
+            if one.has_new_source {
                 self.write
                     .domain_make_visit_due(id, self.now.0.max(one.row.not_before))
                     .await?;

@@ -25,6 +25,8 @@ pub(crate) struct VisitStream {
     pub(crate) outage: Mutex<Option<Outage>>,
     /// When this process last stored the time of a crawl; the lowest number before the first one.
     pub(crate) crawl_noted: AtomicI64,
+    /// When this process last logged that it has no file descriptors left; the lowest number before the first time.
+    pub(crate) shortage_logged: AtomicI64,
 }
 
 impl VisitStream {
@@ -40,6 +42,7 @@ impl VisitStream {
             brake: Mutex::default(),
             outage: Mutex::new(outage),
             crawl_noted: AtomicI64::new(i64::MIN),
+            shortage_logged: AtomicI64::new(i64::MIN),
         }
     }
 

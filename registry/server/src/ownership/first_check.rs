@@ -24,13 +24,13 @@ use crate::visits::leasing::visits_give_back;
 /// For this long after its registration a domain is not visited while the lookup of its opt-out record fails. A failed
 /// lookup is no permission, but a name server that never answers would keep a domain out for good.
 const PATIENCE: i64 = 15 * MINUTE;
-/// Timeout of the lookup: other visits wait meanwhile.
+/// Timeout of the lookup: the visit has one of the crawler's places meanwhile.
 const LOOKUP: Duration = Duration::from_secs(1);
 /// A failed lookup is repeated after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// A leased visit: the domain, and its sources that are due.
-type Leased = (domain::Model, Vec<source::Model>);
+pub(crate) type Leased = (domain::Model, Vec<source::Model>);
 
 /// The result of the first check of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,11 @@ enum FirstCheckResult {
 /// Whether a domain was registered so long ago that a failed lookup of its opt-out no longer delays its visits.
 pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
     now.0.saturating_sub(row.created_at) >= PATIENCE
+}
+
+/// Whether a visit is the first one of these sources, so that its domain is checked before.
+pub(crate) fn is_first_visit(due: &[source::Model]) -> bool {
+    due.iter().all(|source| source.attempts == 0)
 }
 
 /// The leased visits that may be made. For a domain that was never visited the opt-out record is looked up first: if
@@ -92,7 +97,7 @@ pub(crate) async fn visits_permitted(
 }
 
 async fn check_first(context: &Context, registry: &str, (row, due): &Leased) -> FirstCheckResult {
-    if due.iter().any(|source| source.attempts > 0) {
+    if !is_first_visit(due) {
         return FirstCheckResult::Free;
     }
     let Some(host) = host_of(&row.name) else {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::verify::{check_give_back, check_lease, check_run};
-use crate::visits::networks;
+use crate::visits::networks::NetworkRecorder;
 
 /// Domains checked at once. Each check makes some DNS lookups, and as many requests as a visit.
 const AT_ONCE: usize = 4;
@@ -54,10 +54,11 @@ async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<boo
         return Ok(false);
     };
     if check.may_contact_host {
-        match networks::record_networks(context, std::iter::once(&check.domain)).await {
-            Ok(too_many) if too_many.is_empty() => {}
+        let networks = NetworkRecorder::default();
+        match networks.record(context, &check.domain).await {
+            Ok(true) => {}
             // Its address block is at its limit; its lease was given back with that.
-            Ok(_) => return Ok(true),
+            Ok(false) => return Ok(true),
             Err(error) => {
                 check_give_back(context, &check).await?;
                 return Err(error.into());

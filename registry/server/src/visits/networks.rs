@@ -1,13 +1,14 @@
 //! The address blocks of leased domains, which limit how many hosts of one block are visited at once.
 
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_crawler::dns::Resolver;
 use a2a_crawler::network::block_of;
 use a2a_registry_store::StoreError;
 use a2a_registry_store::entity::domain;
-use futures::future::join_all;
+use tokio::sync::oneshot;
 use url::Url;
 
 use crate::context::Context;
@@ -16,21 +17,67 @@ use crate::visits::leasing::{is_exempt, networks_record};
 /// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP: Duration = Duration::from_secs(1);
 
-/// Stores the address blocks of the leased domains that have none yet; returns the domains given back because their
-/// block is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
-pub(crate) async fn record_networks(
-    context: &Context,
-    leased: impl Iterator<Item = &domain::Model>,
-) -> Result<Vec<i64>, StoreError> {
-    let resolver = context.network.resolver.as_ref();
-    let unknown = leased.filter(|row| row.network.is_none());
-    let lookups = unknown.map(|row| async move {
-        let address = address_of(resolver, row).await?;
-        let limited = !is_exempt(context, address);
-        limited.then(|| (row.id, block_of(address).to_string()))
-    });
-    let found: Vec<_> = join_all(lookups).await.into_iter().flatten().collect();
-    networks_record(context, &found).await
+/// Stores the address blocks of leased domains that have none yet. A transaction for it waits for all leases, so the domains
+/// that come up during one share the next.
+#[derive(Debug, Default)]
+pub(crate) struct NetworkRecorder {
+    waiting: Mutex<Vec<WaitingDomain>>,
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// A domain whose address block is to be stored.
+#[derive(Debug)]
+struct WaitingDomain {
+    id: i64,
+    network: String,
+    /// Receives whether the domain kept its lease.
+    kept: oneshot::Sender<bool>,
+}
+
+impl NetworkRecorder {
+    /// Stores the address block of a leased domain if it has none yet; `false` if the domain was given back because its block
+    /// is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
+    pub(crate) async fn record(
+        &self,
+        context: &Context,
+        row: &domain::Model,
+    ) -> Result<bool, StoreError> {
+        let Some(network) = unknown_network(context, row).await else {
+            return Ok(true);
+        };
+        let (kept, is_kept) = oneshot::channel();
+        let id = row.id;
+        self.waiting().push(WaitingDomain { id, network, kept });
+        let writing = self.writing.lock().await;
+        let waiting = std::mem::take(&mut *self.waiting());
+        let networks: Vec<(i64, String)> = waiting
+            .iter()
+            .map(|one| (one.id, one.network.clone()))
+            .collect();
+        let too_many = networks_record(context, &networks).await?;
+        drop(writing);
+        for one in waiting {
+            // A visit that was aborted meanwhile does not wait any more.
+            let _aborted = one.kept.send(!too_many.contains(&one.id));
+        }
+        is_kept.await.map_err(|_| {
+            StoreError::other("the address blocks of several domains could not be stored")
+        })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<WaitingDomain>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The address block of a domain that has none yet; `None` if it does not resolve in time or needs no block.
+async fn unknown_network(context: &Context, row: &domain::Model) -> Option<String> {
+    if row.network.is_some() {
+        return None;
+    }
+    let address = address_of(context.network.resolver.as_ref(), row).await?;
+    let limited = !is_exempt(context, address);
+    limited.then(|| block_of(address).to_string())
 }
 
 async fn address_of(resolver: &dyn Resolver, row: &domain::Model) -> Option<IpAddr> {

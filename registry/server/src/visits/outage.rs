@@ -1,5 +1,7 @@
 //! Outages of our own network: whether the circuit breaker is open in this process or, by the database, in another.
 
+use std::sync::atomic::Ordering;
+
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::Write;
 
@@ -16,17 +18,22 @@ pub fn resume_outage(context: &Context) {
 }
 
 /// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
-/// failure is held against an agent: a process in that state fails in other ways too.
+/// failure is held against an agent: a process in that state fails in other ways too. The log says so once an hour, also while
+/// the breaker is open for another reason or since before a restart.
 pub(crate) fn open_breaker_for_shortage(context: &Context) {
-    let known = context.stream.breaker_open_since();
-    if known.is_none() {
+    let now = context.now();
+    let logged = &context.stream.shortage_logged;
+    if now.0.saturating_sub(logged.load(Ordering::Acquire)) >= HOUR {
+        logged.store(now.0, Ordering::Release);
         tracing::error!(
             "no file descriptors are left: visits are made later, and agents keep their state; raise the limit of this \
              process (ulimit -n, LimitNOFILE), or lower crawler.concurrency"
         );
     }
-    let since = known.unwrap_or_else(|| context.now().into());
-    context.stream.hold_brake(since);
+    let known = context.stream.breaker_open_since();
+    context
+        .stream
+        .hold_brake(known.unwrap_or_else(|| now.into()));
 }
 
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
