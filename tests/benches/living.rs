@@ -283,8 +283,11 @@ impl Life {
             tables::print_rows("The results page", &rows);
         }
         if parts.has("registrations") {
-            let rows = registrations::rows(&mut registry, &self.origin, &mut self.spare);
-            tables::print_rows("Registrations", &rows);
+            let (origin, spare) = (&self.origin, &mut self.spare);
+            let rows = registrations::single_rows(&mut registry, origin, spare);
+            tables::print_rows("Registrations one by one", &rows);
+            let rows = registrations::bulk_rows(&mut registry, origin, spare);
+            tables::print_rows("Registrations in bulk", &rows);
         }
         let agents = registry.agents();
         registry.stop();

@@ -185,7 +185,7 @@ pub fn redisearch(cards: usize, card: impl Fn(usize) -> Vec<u8>) -> Option<Rival
     };
     let folder = tempfile::tempdir().unwrap();
     let address = free_address();
-    let mut process = Command::new(program)
+    let started = Command::new(program)
         .args([
             "--bind",
             "127.0.0.1",
@@ -203,8 +203,14 @@ pub fn redisearch(cards: usize, card: impl Fn(usize) -> Vec<u8>) -> Option<Rival
         // Without a limit no count is of a part of the hits.
         .args(["TIMEOUT", "0"])
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .spawn();
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => {
+            println!("SKIPPED RediSearch: the program is installed and does not start ({error})");
+            return None;
+        }
+    };
     let listens = listens("RediSearch", &mut process, address);
     let rival = Rival {
         name: "RediSearch",
