@@ -4,13 +4,15 @@
 //! Every server is a process of its own: this program in another role, or the other engine. Processor time is that of the
 //! server's process, by `/proc`.
 //!
-//! `LIVING` (`searches,changes,registrations,cards,answers,rules,descriptors`) names the parts. `LIVING_AGENTS`
-//! (`10000,100000`) are the numbers of agents: searches, changes and rivals are measured at each, the rest at the last.
-//! `BENCH_CHANGES` (2000) cards change one after the other before the restart. `BENCH_QUERIES` (800) different queries are sent
-//! in each cell for at most `BENCH_SECONDS` (10). `BENCH_CARDS` (10000) cards are crawled for the cost of a new one,
-//! `BENCH_DOMAINS` (20000) domains with few open files. `BENCH_BACKLOG` (60000) sources are due while another account
-//! registers one, `BENCH_SINGLES` (200) registrations are timed one by one, `BENCH_BULK` (2000) are sent at once. `BENCH_PAIRS`
-//! (5) is the number of runs against a bare server, taken in turns.
+//! `LIVING` (`changes,searches,rivals,databases,answers,registrations,rules,cards,descriptors`) names the parts, which print
+//! their tables as they end, so that one that fails can be run again alone. `LIVING_AGENTS` (`10000,100000`) are the numbers of
+//! agents: changes, searches and other engines are measured at each, the rest at the last. Whichever are chosen, all but the
+//! last two are about a registry that was crawled, changed and restarted. `BENCH_CHANGES` (2000) cards change one after the
+//! other before the restart. `BENCH_QUERIES` (800) different queries are sent in each cell for at most `BENCH_SECONDS` (10; 30
+//! for databases). `BENCH_CARDS` (10000) cards are crawled for the cost of a new one, `BENCH_DOMAINS` (20000) domains with few
+//! open files. `BENCH_BACKLOG` (60000) sources are due while another account registers one, `BENCH_SINGLES` (200) registrations
+//! are timed one by one, `BENCH_BULK` (2000) are sent at once. `BENCH_PAIRS` (5) is the number of runs against a bare server,
+//! taken in turns.
 //!
 //! Groonga and RediSearch are measured where `tests/run --prepare` has installed them, PostgreSQL where
 //! `A2A_REGISTRY_TEST_POSTGRES` names a server, and `register -f` where `A2A_REGISTRY_BIN` names the program: all are given in
@@ -36,6 +38,8 @@ mod load;
 mod report;
 mod stock;
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use generator::Generator;
@@ -44,7 +48,7 @@ use living::origin::{self, Origin};
 use living::registrations::{self, Spare};
 use living::registry::{Registry, Sources};
 use living::rivals::{self, Rival};
-use living::searches::{self, Ages, Figures, Rivalry};
+use living::searches::{self, Ages, Figures};
 use living::tables::{self, Target, number, row};
 use living::{answers, child, descriptors, rules, serving};
 use report::size;
@@ -52,7 +56,12 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// Parts that are measured by default.
-const PARTS: &str = "searches,changes,registrations,cards,answers,rules,descriptors";
+const PARTS: &str =
+    "changes,searches,rivals,databases,answers,registrations,rules,cards,descriptors";
+/// Parts that are measured at each number of agents.
+const AT_EACH_SIZE: [&str; 4] = ["changes", "searches", "rivals", "databases"];
+/// Parts that are measured at the last number of agents alone.
+const AT_LAST_SIZE: [&str; 3] = ["answers", "registrations", "rules"];
 /// New agents that come one by one, beside the changed ones.
 const NEW_AGENTS: usize = 200;
 
@@ -70,31 +79,63 @@ async fn main() {
     let parts = Parts::chosen();
     let seed = size("BENCH_SEED", 1) as u64;
     let mut aged = Vec::new();
-    let mut rows = Vec::new();
     let sizes = sizes(&parts);
     for (place, agents) in sizes.iter().enumerate() {
-        let mut life = Life::begin(*agents, seed);
-        if parts.has("changes") || parts.has("searches") {
-            rows.extend(life.change());
-        }
-        if parts.has("searches") {
-            let ages = life.ages();
-            compare(&life, &ages).await;
-            aged.push((*agents, ages));
-        }
-        if place + 1 == sizes.len() {
-            rows.extend(life.end(&parts));
-        }
+        let is_last = place + 1 == sizes.len();
+        let ages = measure_life(*agents, seed, &parts, is_last).await;
+        aged.extend(ages.map(|ages| (*agents, ages)));
     }
     searches::print_growth(&aged);
     if parts.has("cards") {
-        rows.push(new_cards(seed, CARDS_OF_DOMAIN, 0.7));
-        rows.push(new_cards(seed, 1, 1.0));
+        let rows = [
+            new_cards(seed, CARDS_OF_DOMAIN, 0.7),
+            new_cards(seed, 1, 1.0),
+        ];
+        tables::print_rows("New cards", &rows);
     }
     if parts.has("descriptors") {
-        rows.extend(descriptors::rows(seed));
+        tables::print_rows("Open files", &descriptors::rows(seed));
     }
-    tables::print_rows("Changes, registrations, starts and answers", &rows);
+}
+
+/// Lets a registry of this number of agents live, and prints the chosen parts; returns the figures of its searches, if those were
+/// chosen.
+async fn measure_life(agents: usize, seed: u64, parts: &Parts, is_last: bool) -> Option<Ages> {
+    let spare = match is_last && parts.has("registrations") {
+        true => registrations::spare_cards(),
+        false => 0,
+    };
+    let mut life = Life::begin(agents, seed, spare);
+    let changes = life.change();
+    if parts.has("changes") {
+        tables::print_rows("Changes", &changes);
+    }
+    let has_searches = parts.has("searches");
+    let running = has_searches.then(|| life.search());
+    let copy = has_searches.then(|| tempfile::tempdir().unwrap());
+    life.restart(copy.as_ref().map(TempDir::path));
+    let mut ages = None;
+    if has_searches || parts.has("rivals") || parts.has("databases") {
+        let restarted = life.search();
+        if let (Some(running), Some(copy)) = (running, copy) {
+            let known = ages.insert(Ages {
+                running,
+                restarted: restarted.clone(),
+                rebuilt: search_rebuilt(copy.path(), life.generator),
+            });
+            searches::print_ages(agents, known);
+        }
+        if parts.has("rivals") {
+            compare(&life, &restarted);
+        }
+        if parts.has("databases") {
+            compare_databases(&life, &restarted).await;
+        }
+    }
+    if is_last {
+        life.end(parts);
+    }
+    ages
 }
 
 /// The parts to measure.
@@ -114,25 +155,24 @@ impl Parts {
         self.0.split(',').any(|chosen| chosen == part)
     }
 
-    /// Whether a part needs registries with all agents.
-    fn need_life(&self) -> bool {
-        ["searches", "changes", "registrations", "answers", "rules"]
-            .iter()
-            .any(|part| self.has(part))
+    fn has_any(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.has(part))
     }
 }
 
-/// The numbers of agents; none where no part needs them.
+/// The numbers of agents; none where no part needs them, and the last alone where no part needs the others.
 fn sizes(parts: &Parts) -> Vec<usize> {
-    if !parts.need_life() {
-        return Vec::new();
-    }
     let text = std::env::var("LIVING_AGENTS").unwrap_or_else(|_| "10000,100000".to_owned());
     let sizes = text.split(',').map(|size| {
         let size: usize = size.trim().parse().unwrap();
         size / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN
     });
-    sizes.collect()
+    let mut sizes: Vec<usize> = sizes.collect();
+    if !parts.has_any(&AT_EACH_SIZE) {
+        let needed = usize::from(parts.has_any(&AT_LAST_SIZE));
+        sizes.drain(..sizes.len() - needed);
+    }
+    sizes
 }
 
 /// A registry with its origin and its folder, and what has happened to it.
@@ -149,9 +189,9 @@ struct Life {
 }
 
 impl Life {
-    /// Crawls all agents.
-    fn begin(agents: usize, seed: u64) -> Self {
-        let cards = agents + NEW_AGENTS + registrations::spare_cards();
+    /// Crawls all agents. The origin has this number of cards more, which can be registered.
+    fn begin(agents: usize, seed: u64, spare: usize) -> Self {
+        let cards = agents + NEW_AGENTS + spare;
         let origin = Origin::start(cards, seed);
         let folder = tempfile::tempdir().unwrap();
         let mut registry = Registry::start(folder.path(), &json!({}));
@@ -169,16 +209,26 @@ impl Life {
         }
     }
 
-    fn registry(&mut self) -> &mut Registry {
-        self.registry.as_mut().unwrap()
-    }
-
-    /// Starts the registry again, with these settings.
-    fn restart(&mut self, settings: &serde_json::Value) {
+    /// Ends the registry and starts it again. Between both its folder is copied to the other one, if any.
+    fn restart(&mut self, copy: Option<&Path>) {
         self.registry.take().unwrap().stop();
-        let mut registry = Registry::start(self.folder.path(), settings);
+        if let Some(copy) = copy {
+            let everything = self.folder.path().join(".");
+            let copied = Command::new("cp")
+                .arg("-r")
+                .arg(everything)
+                .arg(copy)
+                .status();
+            assert!(copied.unwrap().success(), "the registry was not copied");
+        }
+        let mut registry = Registry::start(self.folder.path(), &json!({}));
         registry.settle();
         self.registry = Some(registry);
+    }
+
+    /// Searches the registry as it is.
+    fn search(&self) -> Vec<Figures> {
+        search(self.registry.as_ref().unwrap(), self.generator)
     }
 
     /// Changes cards, and adds new ones, each searchable before the next.
@@ -215,27 +265,6 @@ impl Life {
         ]
     }
 
-    /// Searches the registry as it is, after a restart, and with its index rebuilt.
-    fn ages(&mut self) -> Ages {
-        let generator = self.generator;
-        let measured = |registry: &Registry| {
-            let server = searches::registry(registry.address, registry.child.id());
-            searches::measure(server, generator)
-        };
-        let running = measured(self.registry());
-        self.restart(&json!({}));
-        let restarted = measured(self.registry());
-        self.restart(&json!({"rebuild": true}));
-        let rebuilt = measured(self.registry());
-        let ages = Ages {
-            running,
-            restarted,
-            rebuilt,
-        };
-        searches::print_ages(self.agents, &ages);
-        ages
-    }
-
     /// How often each card was changed.
     fn revisions(&self) -> Vec<u32> {
         let mut revisions = vec![0; self.agents];
@@ -245,54 +274,63 @@ impl Life {
         revisions
     }
 
-    /// Measures what is left, and ends the registry.
-    fn end(mut self, parts: &Parts) -> Vec<Vec<String>> {
-        let mut rows = Vec::new();
-        let registry = self.registry.as_mut().unwrap();
+    /// Prints the parts that are measured once, and ends the registry.
+    fn end(mut self, parts: &Parts) {
+        let mut registry = self.registry.take().unwrap();
         if parts.has("answers") {
-            rows.extend(answers::agent_rows(registry));
-            rows.extend(answers::page_rows(registry, self.generator));
+            tables::print_rows("Agents as JSON", &answers::agent_rows(&registry));
+            let rows = answers::page_rows(&registry, self.generator);
+            tables::print_rows("The results page", &rows);
         }
         if parts.has("registrations") {
-            rows.extend(registrations::rows(registry, &self.origin, &mut self.spare));
+            let (origin, spare) = (&self.origin, &mut self.spare);
+            let rows = registrations::single_rows(&mut registry, origin, spare);
+            tables::print_rows("Registrations one by one", &rows);
+            let rows = registrations::bulk_rows(&mut registry, origin, spare);
+            tables::print_rows("Registrations in bulk", &rows);
         }
         let agents = registry.agents();
-        if let Some(registry) = self.registry.take() {
-            registry.stop();
-        }
+        registry.stop();
         if parts.has("rules") {
-            rows.extend(rules::rows(self.folder.path(), agents));
+            let title = format!("Starts over {} agents", number(agents as f64));
+            tables::print_rows(&title, &rules::rows(self.folder.path(), agents));
         }
-        rows
     }
 }
 
-/// Prints the restarted registry beside the other engines over the same cards.
-async fn compare(life: &Life, ages: &Ages) {
+/// Searches a registry.
+fn search(registry: &Registry, generator: Generator) -> Vec<Figures> {
+    let server = searches::registry(registry.address, registry.child.id());
+    searches::measure(server, generator)
+}
+
+/// Searches the copy of a registry in this folder with a rebuilt index, while the registry itself keeps its own.
+fn search_rebuilt(folder: &Path, generator: Generator) -> Vec<Figures> {
+    let mut registry = Registry::start(folder, &json!({"rebuild": true}));
+    registry.settle();
+    let figures = search(&registry, generator);
+    registry.stop();
+    figures
+}
+
+/// Prints the restarted registry beside each other engine over the same cards.
+fn compare(life: &Life, restarted: &[Figures]) {
     let (generator, revisions) = (life.generator, life.revisions());
     let card = |key: usize| revised(generator, key as u64, revisions[key]);
-    let mut rivalries = Vec::new();
     // One after the other, each ended before the next starts, so that none takes memory or time from another.
-    let mut meet = |rival: Option<Rival>| {
-        rivalries.extend(rival.map(|rival| Rivalry {
-            name: rival.name,
-            figures: searches::measure(rival.server, generator),
-            target: rival.target,
-        }));
+    let meet = |rival: Option<Rival>| {
+        let Some(rival) = rival else { return };
+        let figures = searches::measure(rival.server, generator);
+        searches::print_rival(life.agents, restarted, &rival, &figures);
     };
     meet(rivals::groonga(life.agents, card));
     meet(rivals::redisearch(life.agents, card));
-    searches::print_rivals(life.agents, &ages.restarted, &rivalries);
-    databases(life.agents, &ages.restarted, generator, card).await;
 }
 
-/// Prints the registry beside databases with full-text search, where one facet is counted.
-async fn databases(
-    agents: usize,
-    own: &[Figures],
-    generator: Generator,
-    card: impl Fn(usize) -> Vec<u8>,
-) {
+/// Prints the restarted registry beside databases with full-text search, where one facet is counted.
+async fn compare_databases(life: &Life, restarted: &[Figures]) {
+    let (generator, revisions) = (life.generator, life.revisions());
+    let card = |key: usize| revised(generator, key as u64, revisions[key]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let folder = tempfile::tempdir().unwrap();
     let mut engines = vec![full_text::fts5(folder.path(), cores).await];
@@ -304,7 +342,7 @@ async fn databases(
     }
     let mut rows = Vec::new();
     for engine in &engines {
-        engine.fill(agents, |index| card(index as usize)).await;
+        engine.fill(life.agents, |index| card(index as usize)).await;
         for (place, cell) in searches::cells().into_iter().enumerate() {
             if (cell.words, cell.facets) != (3, 1) {
                 continue;
@@ -312,9 +350,9 @@ async fn databases(
             // Each is measured with the number of connections with which it is fastest.
             let connections = cell.connections.min(engine.connections);
             let measured = engine.load(connections, cell.queries(generator)).await;
-            let times = own[place].rate / measured.rate;
+            let times = restarted[place].rate / measured.rate;
             let mut row = vec![engine.name.to_owned(), cell.connections.to_string()];
-            row.push(number(own[place].rate));
+            row.push(number(restarted[place].rate));
             row.push(number(measured.rate));
             row.push(format!(
                 "{}, {}",
@@ -329,7 +367,7 @@ async fn databases(
     }
     let title = format!(
         "Ten best of three words, total and one facet over {} agents, against databases",
-        number(agents as f64)
+        number(life.agents as f64)
     );
     let columns = [
         "database",

@@ -115,22 +115,22 @@ const FIELDS: [(&str, bool); 29] = [
 ];
 
 /// The fields that explain a score, which `explain=true` asks for as well.
-const EXPLAINING: [&str; 2] = [HitFields::EXPLAIN, HitFields::EXPLAIN_SUMMARY];
+const EXPLAIN_FIELDS: [&str; 2] = [HitFields::EXPLAIN, HitFields::EXPLAIN_SUMMARY];
 
 /// What every hit has, and every skill that is shown.
-const ALWAYS: [&str; 3] = [HitFields::ID, "skills.id", "skills.name"];
+const ALWAYS_SHOWN: [&str; 3] = [HitFields::ID, "skills.id", "skills.name"];
 
 /// The bits of the agent's own fields; those behind them are about how it matched.
-const OF_AGENT: u32 = (1 << 24) - 1;
+const AGENT_BITS: u32 = (1 << 24) - 1;
 
 /// The bits of the fields that are shown where none are named.
-const USUAL: u32 = {
-    let (mut bits, mut place) = (0, 0);
-    while place < FIELDS.len() {
-        if FIELDS[place].1 {
-            bits |= 1_u32 << place;
+const DEFAULT_BITS: u32 = {
+    let (mut bits, mut bit) = (0, 0);
+    while bit < FIELDS.len() {
+        if FIELDS[bit].1 {
+            bits |= 1_u32 << bit;
         }
-        place += 1;
+        bit += 1;
     }
     bits
 };
@@ -153,7 +153,7 @@ impl HitFields {
 
     /// The names of all fields.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        FIELDS.iter().map(|(name, _)| *name).chain(EXPLAINING)
+        FIELDS.iter().map(|(name, _)| *name).chain(EXPLAIN_FIELDS)
     }
 
     /// The names of the fields that are shown where none are named.
@@ -189,7 +189,8 @@ impl HitFields {
             let rest = field.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        ALWAYS.contains(&name) || Self::names().any(|field| within(field) && self.is_named(field))
+        ALWAYS_SHOWN.contains(&name)
+            || Self::names().any(|field| within(field) && self.is_named(field))
     }
 
     /// Whether a field is named itself.
@@ -199,18 +200,18 @@ impl HitFields {
 
     /// Whether of the agent itself neither more nor less is shown than by default.
     pub fn shows_default_summary(self) -> bool {
-        self.0 & OF_AGENT == USUAL & OF_AGENT
+        self.0 & AGENT_BITS == DEFAULT_BITS & AGENT_BITS
     }
 
     fn bit(name: &str) -> Option<u32> {
-        let place = Self::names().position(|known| known == name)?;
-        Some(1_u32 << place)
+        let bit = Self::names().position(|known| known == name)?;
+        Some(1_u32 << bit)
     }
 }
 
 impl Default for HitFields {
     fn default() -> Self {
-        Self(USUAL)
+        Self(DEFAULT_BITS)
     }
 }
 
@@ -268,10 +269,10 @@ mod tests {
         let RefOr::T(Schema::Object(summary)) = Summary::schema() else {
             panic!("the schema of an agent is an object");
         };
-        for (place, (name, _)) in FIELDS.iter().enumerate() {
+        for (bit, (name, _)) in FIELDS.iter().enumerate() {
             let member = name.split('.').next().unwrap_or_default();
             let is_of_agent = summary.properties.contains_key(member);
-            assert_eq!((OF_AGENT >> place) & 1 == 1, is_of_agent, "{name}");
+            assert_eq!((AGENT_BITS >> bit) & 1 == 1, is_of_agent, "{name}");
         }
     }
 

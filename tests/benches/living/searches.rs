@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::cards::FACETS;
 use super::child::wait_until_idle;
 use super::http::request;
+use super::rivals::Rival;
 use super::tables::{Target, number, print};
 use crate::generator::Generator;
 use crate::load::{Load, Protocol};
@@ -20,8 +21,6 @@ const COUNTED: [usize; 4] = [0, 1, 4, 12];
 const CONNECTIONS: [usize; 2] = [1, 16];
 /// Shortest word of a query of one word: shorter ones are stop words of some engine, which then finds nothing.
 const SHORTEST: usize = 5;
-/// Further parameters of the registry's searches: what a hit has to hold.
-const FIELDS: &str = "";
 
 /// A kind of search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +125,7 @@ pub fn registry(address: SocketAddr, process: u32) -> SearchServer {
                 true => String::new(),
                 false => format!("&facets={}", facets.join(",")),
             };
-            let path = format!("/v1/agents?page_size=10&q={words}{facets}{FIELDS}");
+            let path = format!("/v1/agents?page_size=10&q={words}{facets}");
             request(address, "GET", &path, "", "")
         },
     }
@@ -239,49 +238,42 @@ pub fn print_ages(agents: usize, ages: &Ages) {
     );
 }
 
-/// A rival's figures, and how many times its rate the registry should reach, with the number of facets.
-pub struct Rivalry {
-    /// The rival's name.
-    pub name: &'static str,
-    /// Its figures.
-    pub figures: Vec<Figures>,
-    /// The target.
-    pub target: fn(usize) -> f64,
-}
-
-/// Prints the registry after its restart beside the rivals.
-pub fn print_rivals(agents: usize, own: &[Figures], rivals: &[Rivalry]) {
-    let mut columns = vec![
-        "search".to_owned(),
-        "connections".into(),
-        "registry, a second".into(),
-    ];
-    for rival in rivals {
-        columns.push(format!("{}, a second", rival.name));
-        columns.extend(["CPU, ms", "p50, p99", "kB", "times", "target", "met"].map(str::to_owned));
-    }
+/// Prints the registry after its restart beside a rival.
+pub fn print_rival(agents: usize, own: &[Figures], rival: &Rival, figures: &[Figures]) {
     let mut rows = Vec::new();
     for (place, cell) in cells().into_iter().enumerate() {
+        let (own, its) = (own[place], figures[place]);
+        let times = own.rate / its.rate;
         let mut row = cell.names();
-        row.push(number(own[place].rate));
-        for rival in rivals {
-            let its = rival.figures[place];
-            let times = own[place].rate / its.rate;
-            row.extend([
-                number(its.rate),
-                number(its.cpu),
-                format!("{}, {}", number(its.p50), number(its.p99)),
-                number(its.kilobytes),
-                number(times),
-            ]);
-            row.extend(Target::AtLeast((rival.target)(cell.facets)).cells(times));
+        for of in [own, its] {
+            row.extend([number(of.rate), number(of.cpu)]);
+            row.extend([format!("{}, {}", number(of.p50), number(of.p99))]);
+            row.push(number(of.kilobytes));
         }
+        row.push(number(times));
+        row.extend(Target::AtLeast((rival.target)(cell.facets)).cells(times));
         rows.push(row);
     }
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let rate = format!("{}, a second", rival.name);
+    let columns = [
+        "search",
+        "connections",
+        "registry, a second",
+        "CPU, ms",
+        "p50, p99, ms",
+        "kB",
+        rate.as_str(),
+        "CPU, ms",
+        "p50, p99, ms",
+        "kB",
+        "times",
+        "target",
+        "met",
+    ];
     let title = format!(
-        "The restarted registry over {} agents beside other engines over the same cards",
-        number(agents as f64)
+        "The restarted registry over {} agents beside {} over the same cards",
+        number(agents as f64),
+        rival.name
     );
     print(&title, &columns, &rows);
 }

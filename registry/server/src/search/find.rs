@@ -143,7 +143,7 @@ impl<'a> Search<'a> {
         format!(
             "{} {:?} {:?} {:?} {} {} {} {} {:?}",
             self.canonical,
-            self.query.fields,
+            self.query.hit_fields().ok(),
             self.query.page_size,
             self.query.page_token,
             self.labels.join(" "),

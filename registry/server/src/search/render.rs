@@ -12,7 +12,7 @@ use crate::agents::hit_members::shown_members;
 use crate::search::find::Found;
 
 /// The fields of [`ShownMatch`], in its order.
-const OF_MATCH: [&str; 6] = [
+const MATCH_FIELDS: [&str; 6] = [
     "score",
     "weak",
     HitFields::HIGHLIGHTS,
@@ -39,8 +39,8 @@ struct ShownMatch<'a> {
 }
 
 impl<'a> ShownMatch<'a> {
-    /// Those of [`OF_MATCH`] that are asked for.
-    fn new(row: &'a HitRow, asked: [bool; OF_MATCH.len()]) -> Self {
+    /// Those of [`MATCH_FIELDS`] that are asked for.
+    fn new(row: &'a HitRow, asked: [bool; MATCH_FIELDS.len()]) -> Self {
         let [score, weak, highlighted, skills, explained, folded] = asked;
         Self {
             score: score.then_some(row.score),
@@ -98,7 +98,7 @@ pub(crate) fn list(found: &Found, fields: HitFields) -> Bytes {
     let hits = answer.hits.iter();
     let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();
     let mut text = Vec::with_capacity(256 + bytes);
-    let of_match = OF_MATCH.map(|name| fields.has(name));
+    let of_match = MATCH_FIELDS.map(|name| fields.has(name));
     text.extend_from_slice(b"{\"agents\":[");
     for (place, row) in answer.hits.iter().enumerate() {
         if place > 0 {
