@@ -52,8 +52,7 @@ pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let kept = announce(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
     forbidden.extend(agents_to_revoke(context, &write).await?);
-    let allowed = kept.allowed.as_deref();
-    forbidden.extend(agents_allowed_otherwise(context, &write, allowed).await?);
+    forbidden.extend(agents_allowed_otherwise(context, &write, &kept.allow_lists).await?);
     let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
     let now = context.now().0;
     write
@@ -97,26 +96,32 @@ pub(crate) async fn agents_to_release(
     Ok(free.map(|(id, _)| id).collect())
 }
 
-/// The agents whose domain `allow_domains` lists otherwise than `before`, where a policy that somebody has written asks for that:
-/// what the policies say of them is of before, in the index too.
+/// The agents whose domain `allow_domains` lists otherwise than one of these lists, where a policy that somebody has written asks
+/// for that: what the policies say of them may be of that list, in the index too.
 async fn agents_allowed_otherwise(
     context: &Context,
     write: &Write,
-    before: Option<&[DomainPattern]>,
+    lists: &[Vec<DomainPattern>],
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    let now = context.rules.allow_domains.as_slice();
-    let Some(before) = before.filter(|before| *before != now) else {
+    let now = &context.rules.allow_domains;
+    let others = lists.iter().filter(|list| *list != now);
+    let others: Vec<PatternSet> = others.map(|list| PatternSet::new(list)).collect();
+    if others.is_empty() {
         return Ok(BTreeSet::new());
-    };
+    }
     let set = admitting_set(context, write).await?;
     let mut written = set.policies().iter().filter(|policy| !policy.is_shipped);
     if !written.any(|policy| policy.mode != Mode::Off && policy.text.contains(ALLOW_LISTED)) {
         return Ok(BTreeSet::new());
     }
-    let (before, now) = (PatternSet::new(before), PatternSet::new(now));
+    let now = PatternSet::new(now);
+    let is_other = |name: &str| {
+        let is_allowed = now.matches(name);
+        let mut others = others.iter();
+        others.any(|other| other.matches(name) != is_allowed)
+    };
     let agents = agents_without_hold(write, Hold::RulesChanged).await?;
-    let other = agents.into_iter();
-    let other = other.filter(|(_, name)| before.matches(name) != now.matches(name));
+    let other = agents.into_iter().filter(|(_, name)| is_other(name));
     Ok(other.map(|(id, _)| id).collect())
 }
 

@@ -76,6 +76,12 @@ pub async fn decide_by_rules(
         progress.note(Stage::Elsewhere { decided, total });
         return Ok(PassEnd::Elsewhere);
     }
+    let decided = settings::setting_get(&write, DECIDED).await?;
+    if decided.is_some_and(|rules| rules != kept.rules) {
+        // With the first decision these are no longer the rules by which everything is decided: whoever takes them back has
+        // the open reviews decided again.
+        write.setting_put(DECIDED, "").await?;
+    }
     kept.holder = Some(progress.holder);
     kept.until = context.now().plus(LEASE).0;
     kept.put(&write).await?;
@@ -344,7 +350,7 @@ impl<'a> Pass<'a> {
             (false, _) => PassEnd::Cancelled,
             (true, 0) => {
                 write.setting_put(DECIDED, &kept.rules).await?;
-                kept.allowed = Some(self.context.rules.allow_domains.clone());
+                kept.allow_lists = vec![self.context.rules.allow_domains.clone()];
                 (kept.decided, kept.total) = (0, 0);
                 PassEnd::Decided
             }
