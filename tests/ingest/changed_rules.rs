@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use a2a_registry_api::Act;
 use a2a_registry_domain::admission_rules::{DomainPattern, Rule};
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
@@ -16,6 +17,7 @@ use a2a_registry_server::search::lookup;
 use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::source;
+use a2a_registry_store::reviews::{ReviewFilter, review_page};
 use a2a_registry_store::settings::setting_get;
 use serde_json::Value;
 use time::Duration;
@@ -110,6 +112,7 @@ both_databases!(
     rules_that_are_taken_back_half_decided_decide_on_everything_again,
     an_allow_list_that_is_taken_back_half_decided_shows_nothing_more,
     one_that_cannot_be_decided_stays_hidden_and_stops_no_other,
+    a_review_that_cannot_be_decided_is_not_passed_over_by_the_next_process,
     policies_about_allowed_domains_follow_the_rules,
     an_interrupted_pass_goes_on_where_it_stopped
 );
@@ -271,6 +274,31 @@ async fn one_that_cannot_be_decided_stays_hidden_and_stops_no_other(url: &str) {
     assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
     assert!(stage.open_review(broken.id).await.is_some());
     stage.index_equals_database().await;
+}
+
+/// A pass that is ended after a review which could not be decided leaves that one to the next process as well.
+async fn a_review_that_cannot_be_decided_is_not_passed_over_by_the_next_process(url: &str) {
+    let stage = Stage::new(url).await;
+    publish_many(&stage).await;
+    let open = ReviewFilter {
+        state: Some(ReviewState::Open),
+        kind: Some(ReviewKind::Admission),
+        ..ReviewFilter::default()
+    };
+    let first = review_page(&stage.store, &open, None, 1).await.unwrap();
+    let mut agents = stage.agents().await.into_iter();
+    let broken = agents.find(|row| row.id == first[0].agent_id).unwrap();
+    let stage = stage.restart_undecided(approve_all).await;
+    stage
+        .refuse_changes("agents", "domain", &broken.domain)
+        .await;
+    interrupt_pass(&stage).await;
+    assert_eq!(kept(&stage).await["review_failed"], true);
+
+    let stage = stage.restart_undecided(|_| ()).await;
+    stage.allow_changes("agents").await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(approved(&stage).await, MANY);
 }
 
 /// A policy that asks whether a domain is allowed hides at once what is not allowed any more, and shows what is allowed now when

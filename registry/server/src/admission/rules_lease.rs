@@ -29,6 +29,8 @@ pub(crate) struct KeptPass {
     pub(crate) after: Option<Uuid>,
     /// Whether all of them are. Those that the pass itself opens are not decided twice.
     pub(crate) reviews_done: bool,
+    /// Whether one of them up to `after` could not be decided: then the next pass begins with the first one again.
+    pub(crate) review_failed: bool,
     /// Agents, entries and reviews that are decided.
     pub(crate) decided: u64,
     /// All that have to be.

@@ -154,6 +154,9 @@ impl<'a> Pass<'a> {
         let decided = settings::setting_get(store, DECIDED).await?;
         // The same rules decide a review as they did when it was opened.
         let is_decided = decided.as_ref() == Some(&kept.rules);
+        if std::mem::take(&mut kept.review_failed) {
+            (kept.after, kept.reviews_done) = (None, false);
+        }
         kept.reviews_done |= is_decided;
         let open = match kept.reviews_done {
             true => 0,
@@ -253,6 +256,7 @@ impl<'a> Pass<'a> {
                     let text = error.for_log();
                     tracing::error!(error = text, %id, "the changed rules could not decide");
                     self.failed += 1;
+                    self.kept.review_failed |= matches!(single, Work::Reviews(_));
                 }
                 Ok(None) => {}
                 Ok(end) => return Ok(end),
