@@ -1,7 +1,7 @@
 //! Changed admission rules at a start: what they may forbid is hidden before this process answers anybody, and everything is
 //! decided afterwards, in the background.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::admission_rules::{DomainPattern, PatternSet, Rule};
 use a2a_registry_domain::event::EventKind;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::admission::decision::decide_waiting;
 use crate::admission::rules_lease::announce;
 use crate::agent_facts::change_word;
-use crate::commit::admitting::admitting_set;
+use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_bulk_write, after_write};
@@ -176,11 +176,11 @@ async fn approved_otherwise(
         }
     }
     let versions: Vec<Uuid> = trusted.keys().copied().collect();
-    let mut admitted = ShippedPolicies::new(&set);
+    let known = ShippedMatches::default();
     let mut stay = BTreeSet::new();
     for facts in version_facts(write, &versions).await? {
         if let Some((agent, trust)) = trusted.get(&facts.id)
-            && admitted.admit(*trust, &facts)
+            && is_admitted(&set, &known, *trust, &facts)
         {
             stay.insert(*agent);
         }
@@ -189,49 +189,34 @@ async fn approved_otherwise(
 }
 
 /// Why the shipped policies may trust a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 struct Trusted {
     verified: bool,
     allow_listed: bool,
 }
 
-/// The shipped policies, which are asked once for each combination of the facts that they know.
-struct ShippedPolicies<'a> {
-    set: &'a PolicySet,
-    answers: BTreeMap<(Trusted, bool, bool), bool>,
-}
-
-impl<'a> ShippedPolicies<'a> {
-    fn new(set: &'a PolicySet) -> Self {
-        Self {
-            set,
-            answers: BTreeMap::new(),
-        }
+/// Whether the shipped policies admit a version as a first card.
+fn is_admitted(
+    set: &PolicySet,
+    known: &ShippedMatches,
+    trusted: Trusted,
+    version: &VersionFacts,
+) -> bool {
+    if version.signature.may_be(SignatureState::Invalid) {
+        return false;
     }
-
-    /// Whether they admit a version as a first card.
-    fn admit(&mut self, trusted: Trusted, version: &VersionFacts) -> bool {
-        if version.signature.may_be(SignatureState::Invalid) {
-            return false;
-        }
-        let level = version.standing.known();
-        let covered = level.is_some_and(|level| level.is_admitted());
-        let set = self.set;
-        let answer = self.answers.entry((trusted, covered, version.has_error));
-        *answer.or_insert_with(|| {
-            let facts = AgentFacts {
-                verified: trusted.verified,
-                allow_listed: trusted.allow_listed,
-                covered,
-                has_error: version.has_error,
-                change: change_word(None).to_owned(),
-                ..AgentFacts::default()
-            };
-            let matches = set.matches(Action::Admit, &facts);
-            let (nobody, none) = (Principal::default(), BTreeSet::new());
-            set.verdict(Action::Admit, &nobody, &matches, &none).allowed
-        })
-    }
+    let level = version.standing.known();
+    let facts = AgentFacts {
+        verified: trusted.verified,
+        allow_listed: trusted.allow_listed,
+        covered: level.is_some_and(|level| level.is_admitted()),
+        has_error: version.has_error,
+        change: change_word(None).to_owned(),
+        ..AgentFacts::default()
+    };
+    let matches = known.evaluate(set, &facts);
+    let (nobody, none) = (Principal::default(), BTreeSet::new());
+    set.verdict(Action::Admit, &nobody, &matches, &none).allowed
 }
 
 /// The entries that `deny_domains` hides or shows, other than they are kept.
