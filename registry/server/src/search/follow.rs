@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::search::indexing::{
-    EVENTS, IndexingError, index_anew, index_examined, index_next, index_verified,
+    EVENTS, IndexingError, blocking, index_anew, index_examined, index_next, index_verified,
 };
 use crate::search::policy_switch::follow_newest;
 
@@ -42,6 +42,10 @@ pub(crate) fn start(
     tokio::spawn(async move {
         follow(&context, rebuild, &cancel).await;
         context.wake.following.store(false, Ordering::Release);
+        let index = context.index.clone();
+        if let Err(error) = blocking(move || index.commit_applied()).await {
+            tracing::debug!(%error, "the next start applies the last events again");
+        }
     })
 }
 
