@@ -295,8 +295,8 @@ async fn a_review_that_cannot_be_decided_is_not_passed_over_by_the_next_process(
     interrupt_pass(&stage).await;
     assert_eq!(kept(&stage).await["review_failed"], true);
 
-    let stage = stage.restart_undecided(|_| ()).await;
     stage.allow_changes("agents").await;
+    let stage = stage.restart_undecided(|_| ()).await;
     assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
     assert_eq!(approved(&stage).await, MANY);
 }
