@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::rules_progress::Stage;
 
-/// The setting that holds the rules by which everything is decided.
+/// The setting that holds the rules by which everything is decided; empty from the beginning of a pass by others to its end.
 const DECIDED: &str = "rules";
 /// Agents, entries or reviews of one transaction, for which other writes wait.
 const AT_ONCE: usize = 50;
