@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use a2a_registry_api::Act;
 use a2a_registry_domain::admission_rules::{DomainPattern, Rule};
 use a2a_registry_domain::lifecycle::Lifecycle;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_server::agents::acts::agent_suspend;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::config::Config;
@@ -16,6 +17,7 @@ use a2a_registry_server::search::lookup;
 use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::source;
+use a2a_registry_store::reviews::{ReviewFilter, review_page};
 use a2a_registry_store::settings::setting_get;
 use serde_json::Value;
 use time::Duration;
@@ -74,11 +76,43 @@ async fn is_hidden(stage: &Stage, agent: Uuid, domain: &str) {
     assert_eq!(found.unwrap_err().kind, ErrorKind::NotFound, "{domain}");
 }
 
+/// Publishes agents of as many domains, enough for several transactions of a pass.
+async fn publish_many(stage: &Stage) {
+    for number in 0..MANY {
+        stage.register(&format!("d{number}.agents-test.com")).await;
+    }
+    let answer = |source: &source::Model| OriginAnswer::Card(card(&source.url, "Waits"));
+    assert_eq!(stage.visit(answer).await, MANY);
+    stage.settle().await;
+}
+
+/// Decides by the rules of the process, and ends it with the first decisions.
+async fn interrupt_pass(stage: &Stage) {
+    let cancel = CancellationToken::new();
+    let mut events = stage.app.event_signal();
+    let first_decided = async {
+        events.changed().await.unwrap();
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(decide_by_rules(&stage.app, &cancel), first_decided);
+    assert_eq!(ended.unwrap(), PassEnd::Cancelled);
+}
+
+/// The number of approved agents.
+async fn approved(stage: &Stage) -> usize {
+    let all = stage.agents().await.into_iter();
+    all.filter(|row| row.lifecycle == Lifecycle::Approved)
+        .count()
+}
+
 both_databases!(
     what_rules_forbid_is_hidden_before_anything_is_decided,
     what_was_hidden_before_a_kill_is_hidden_by_the_next_start,
     rules_that_are_taken_back_undecided_show_everything_again,
+    rules_that_are_taken_back_half_decided_decide_on_everything_again,
+    an_allow_list_that_is_taken_back_half_decided_shows_nothing_more,
     one_that_cannot_be_decided_stays_hidden_and_stops_no_other,
+    a_review_that_cannot_be_decided_is_not_passed_over_by_the_next_process,
     policies_about_allowed_domains_follow_the_rules,
     an_interrupted_pass_goes_on_where_it_stopped
 );
@@ -172,6 +206,51 @@ async fn rules_that_are_taken_back_undecided_show_everything_again(url: &str) {
     assert_eq!(stage.found_by_anyone().await, BTreeSet::from([agent.id]));
 }
 
+/// Whoever takes rules back when some agents are decided by them already has those decided again.
+async fn rules_that_are_taken_back_half_decided_decide_on_everything_again(url: &str) {
+    let stage = Stage::with(url, approve_all).await;
+    publish_many(&stage).await;
+    assert_eq!(approved(&stage).await, MANY);
+    let stage = stage
+        .restart_undecided(|config| config.governance.approve_all = false)
+        .await;
+    interrupt_pass(&stage).await;
+    let some = approved(&stage).await;
+    assert!((1..MANY).contains(&some), "{some}");
+
+    let stage = stage.restart_undecided(approve_all).await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(approved(&stage).await, MANY);
+    for row in stage.agents().await {
+        assert!(stage.holds(row.id).await.is_empty(), "{}", row.domain);
+    }
+}
+
+/// What policies show because of an allow list is hidden before the first answer where the list is taken back, also if not
+/// everything was decided by it.
+async fn an_allow_list_that_is_taken_back_half_decided_shows_nothing_more(url: &str) {
+    let stage = Stage::with(url, approve_all).await;
+    publish_many(&stage).await;
+    let policy = "permit (principal, action, resource) when { resource.allow_listed };";
+    put(&stage, &[("allowed", policy)]).await;
+    stage.settle().await;
+    assert!(stage.found_by_anyone().await.is_empty());
+    let allow =
+        |config: &mut Config| config.governance.allow_domains = patterns("*.agents-test.com");
+    let stage = stage.restart_undecided(allow).await;
+    interrupt_pass(&stage).await;
+    stage.settle().await;
+    assert!(!stage.found_by_anyone().await.is_empty());
+
+    let stage = stage
+        .restart_undecided(|config| config.governance.allow_domains.clear())
+        .await;
+    assert!(stage.found_by_anyone().await.is_empty());
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    stage.settle().await;
+    assert!(stage.found_by_anyone().await.is_empty());
+}
+
 /// An agent whose rows cannot be written stays hidden; the others are decided, and it is when it can be.
 async fn one_that_cannot_be_decided_stays_hidden_and_stops_no_other(url: &str) {
     let stage = Stage::with(url, approve_all).await;
@@ -195,6 +274,31 @@ async fn one_that_cannot_be_decided_stays_hidden_and_stops_no_other(url: &str) {
     assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
     assert!(stage.open_review(broken.id).await.is_some());
     stage.index_equals_database().await;
+}
+
+/// A pass that is ended after a review which could not be decided leaves that one to the next process as well.
+async fn a_review_that_cannot_be_decided_is_not_passed_over_by_the_next_process(url: &str) {
+    let stage = Stage::new(url).await;
+    publish_many(&stage).await;
+    let open = ReviewFilter {
+        state: Some(ReviewState::Open),
+        kind: Some(ReviewKind::Admission),
+        ..ReviewFilter::default()
+    };
+    let first = review_page(&stage.store, &open, None, 1).await.unwrap();
+    let mut agents = stage.agents().await.into_iter();
+    let broken = agents.find(|row| row.id == first[0].agent_id).unwrap();
+    let stage = stage.restart_undecided(approve_all).await;
+    stage
+        .refuse_changes("agents", "domain", &broken.domain)
+        .await;
+    interrupt_pass(&stage).await;
+    assert_eq!(kept(&stage).await["review_failed"], true);
+
+    stage.allow_changes("agents").await;
+    let stage = stage.restart_undecided(|_| ()).await;
+    assert_eq!(stage.decide_by_rules().await, PassEnd::Decided);
+    assert_eq!(approved(&stage).await, MANY);
 }
 
 /// A policy that asks whether a domain is allowed hides at once what is not allowed any more, and shows what is allowed now when
@@ -228,26 +332,9 @@ async fn policies_about_allowed_domains_follow_the_rules(url: &str) {
 /// anew.
 async fn an_interrupted_pass_goes_on_where_it_stopped(url: &str) {
     let stage = Stage::new(url).await;
-    for number in 0..MANY {
-        stage.register(&format!("d{number}.agents-test.com")).await;
-    }
-    let answer = |source: &source::Model| OriginAnswer::Card(card(&source.url, "Waits"));
-    assert_eq!(stage.visit(answer).await, MANY);
-    stage.settle().await;
+    publish_many(&stage).await;
     let stage = stage.restart_undecided(approve_all).await;
-    let cancel = CancellationToken::new();
-    let mut events = stage.app.event_signal();
-    let first_decided = async {
-        events.changed().await.unwrap();
-        cancel.cancel();
-    };
-    let (ended, ()) = tokio::join!(decide_by_rules(&stage.app, &cancel), first_decided);
-    assert_eq!(ended.unwrap(), PassEnd::Cancelled);
-    let approved = async |stage: &Stage| {
-        let all = stage.agents().await.into_iter();
-        all.filter(|row| row.lifecycle == Lifecycle::Approved)
-            .count()
-    };
+    interrupt_pass(&stage).await;
     let some = approved(&stage).await;
     assert!((1..MANY).contains(&some), "{some}");
     let stopped = kept(&stage).await;

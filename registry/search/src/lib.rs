@@ -23,6 +23,7 @@ mod bits;
 mod blend;
 mod carried;
 mod collect;
+mod commits;
 mod compiled;
 mod config;
 mod damage;
@@ -163,6 +164,8 @@ struct WriterState {
     generation: Generation,
     /// Created for the first change, and again after a failed one.
     writer: Option<IndexWriter>,
+    /// The last event of the newest commit.
+    committed: i64,
 }
 
 struct ViewState {
@@ -259,6 +262,7 @@ impl Index {
                 let live = WriterState {
                     generation,
                     writer: None,
+                    committed: serving.applied,
                 };
                 let opened = Opened::Ready {
                     applied_seq: serving.applied,
@@ -292,52 +296,6 @@ impl Index {
             failed_commits: Counter::default(),
         };
         Ok((Self(Arc::new(inner)), opened))
-    }
-
-    /// Replaces the documents of agents, removes those of `deletes` (an id in both lists is kept), commits them
-    /// together with the event `seq` they reach up to, and makes them visible to searches. Applying the same changes
-    /// again has no effect. Of two documents for one agent the later counts.
-    ///
-    /// # Errors
-    /// [`IndexError::NeedsRebuild`] if there is no index or its folder was removed; otherwise the error of the
-    /// operating system, for example a full disk. After an error the last committed state stays in use, and the same
-    /// call may be repeated.
-    pub fn apply(
-        &self,
-        upserts: Vec<Document>,
-        deletes: &[Uuid],
-        seq: i64,
-    ) -> Result<(), IndexError> {
-        let rebuilt = self.rebuilt();
-        let outcome = damage::guarded(|| self.commit(upserts, deletes, seq));
-        self.note_commit(&outcome, rebuilt);
-        outcome
-    }
-
-    fn commit(&self, upserts: Vec<Document>, deletes: &[Uuid], seq: i64) -> Result<(), IndexError> {
-        let inner = &*self.0;
-        let mut live = lock(&inner.live);
-        let Some(state) = live.as_mut() else {
-            return Err(inner.needs_rebuild());
-        };
-        let gone = || IndexError::NeedsRebuild {
-            reason: "its folder went away".to_owned(),
-        };
-        if !state.generation.exists() {
-            state.writer = None;
-            return Err(gone());
-        }
-        let seq = seq.max(self.applied_seq());
-        let result = inner.write(state, upserts, deletes, seq);
-        if result.is_err() {
-            // A failed writer may have stopped for good. A new one has no uncommitted changes.
-            state.writer = None;
-            if !state.generation.exists() {
-                return Err(gone());
-            }
-        }
-        inner.publish(inner.serving(result?, seq)?);
-        Ok(())
     }
 
     /// Starts a rebuild of the index, beside the one in use.
@@ -406,23 +364,6 @@ impl Index {
 }
 
 impl Inner {
-    fn write(
-        &self,
-        state: &mut WriterState,
-        upserts: Vec<Document>,
-        deletes: &[Uuid],
-        seq: i64,
-    ) -> Result<Searcher, IndexError> {
-        let mut writer = match state.writer.take() {
-            Some(writer) => writer,
-            None => state.generation.writer(1, self.config.writer_memory)?,
-        };
-        generation::replace(&writer, &self.fields, upserts, deletes)?;
-        generation::commit(&mut writer, seq)?;
-        state.writer = Some(writer);
-        state.generation.reload()
-    }
-
     /// A state of the index with its precomputed facet values.
     fn serving(&self, searcher: Searcher, applied: i64) -> Result<ServedIndex, IndexError> {
         let before = lock(&self.view)

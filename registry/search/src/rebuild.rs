@@ -82,6 +82,7 @@ impl Rebuild {
             self.generation.take().map(|generation| WriterState {
                 generation,
                 writer: None,
+                committed: seq,
             }),
         );
         let mut view = lock(&inner.view);
@@ -94,7 +95,10 @@ impl Rebuild {
         drop(view);
         drop(before);
         inner.failed_commits.store(0, Ordering::Release);
-        if let Some(WriterState { generation, writer }) = old {
+        if let Some(WriterState {
+            generation, writer, ..
+        }) = old
+        {
             drop(writer);
             generation.remove();
         }

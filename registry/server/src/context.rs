@@ -87,6 +87,8 @@ pub struct Wake {
     pub events: watch::Sender<i64>,
     /// The last event that the index of this process has applied.
     pub applied: watch::Sender<i64>,
+    /// A caller waits until the index of this process has applied an event.
+    pub awaited: Notify,
     /// Whether the index of this process follows the events.
     pub following: AtomicBool,
     /// An admin wants the index rebuilt. This signal is the only sign of it, so the receiver need not check.

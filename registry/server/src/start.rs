@@ -18,7 +18,7 @@ use crate::admission::rules_changed::hide_forbidden;
 use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
 use crate::data_dir::DataDir;
-use crate::error::StartError;
+use crate::error::{ErrorKind, StartError};
 use crate::group_selection::check_selected_groups;
 use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
 use crate::memory::cards::CardCache;
@@ -54,6 +54,8 @@ const PAGE_KEY: &str = "page_token_key";
 const ATTEMPT_KEY: &str = "sign_in_attempt_key";
 /// The setting that identifies a database.
 const IDENTITY: &str = "identity";
+/// How often a start tries again to hide what the rules may forbid, after a deadlock with a write of another process.
+const HIDE_AGAIN: u32 = 5;
 
 /// What a data folder is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,7 +196,15 @@ impl Context {
 /// Hides, before anybody is answered, what the rules of this process may forbid, and what was hidden since the last event that
 /// the index has applied: a process that was killed has decided more than its index shows.
 async fn hide_before_serving(context: &Context) -> Result<(), StartError> {
-    let undecided = hide_forbidden(context).await.map_err(|error| {
+    let mut left = HIDE_AGAIN;
+    let undecided = loop {
+        match hide_forbidden(context).await {
+            // Another process writes many of the same rows at this moment, and PostgreSQL has ended one of the two writes.
+            Err(error) if error.kind == ErrorKind::Conflict && left > 0 => left -= 1,
+            hidden => break hidden,
+        }
+    };
+    let undecided = undecided.map_err(|error| {
         let reason = error.internal.unwrap_or(error.public);
         StartError(format!("the rules could not be applied: {reason}"))
     })?;

@@ -135,16 +135,21 @@ pub async fn agents_without_hold(
     on: &impl Handle,
     hold: Hold,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
+    // PostgreSQL would read all of a long `NOT IN` for each agent.
     let held = Query::select()
         .column(hold::Column::AgentId)
         .from(hold::Entity)
+        .and_where(
+            Expr::col((hold::Entity, hold::Column::AgentId))
+                .equals((agent::Entity, agent::Column::Id)),
+        )
         .and_where(hold::Column::Hold.eq(hold.as_str()))
         .take();
     Ok(agent::Entity::find()
         .select_only()
         .columns([agent::Column::Id, agent::Column::Domain])
         .filter(agent::Column::RetiredAt.is_null())
-        .filter(agent::Column::Id.not_in_subquery(held))
+        .filter(Expr::exists(held).not())
         .into_tuple()
         .all(on.connection())
         .await?)

@@ -56,9 +56,13 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
         registry.began.elapsed().as_secs_f64()
     };
     let ready = wait(&mut || {
-        seen_first.get_or_insert_with(|| found(&registry).unwrap_or_default());
+        // A search that is refused shows nothing, and the next one is the first.
+        if seen_first.is_none() {
+            seen_first = found(&registry);
+        }
         registry.is_ready()
     });
+    let seen_first = seen_first.or_else(|| found(&registry));
     wait(&mut || found(&registry) == Some(shown));
     // Decisions about agents that are hidden already show by nothing else.
     wait_until_idle(registry.child.id());
@@ -82,7 +86,7 @@ fn start(folder: &Path, what: &str, settings: &Value, shown: u64) -> Vec<Vec<Str
         ),
     ];
     if shown == 0 {
-        let forbidden = seen_first.unwrap_or_default() as f64;
+        let forbidden = seen_first.expect("a ready registry answers searches") as f64;
         rows.push(row(
             &label("forbidden agents that the first search shows"),
             forbidden,

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::commits::MOST_UNCOMMITTED;
 use crate::stamp::STAMP;
 
 fn reopen(dir: &Path) -> (Index, Opened) {
@@ -99,6 +100,44 @@ fn reopening_goes_on_after_the_last_commit() {
     assert_eq!(names(&index, &all()), [id(2), id(1)]);
     index.apply(vec![agent(3, "Three")], &[], 8).unwrap();
     assert_eq!(names(&index, &all()), [id(3), id(2), id(1)]);
+}
+
+/// Events that concern no agent are applied at once, and committed with the next change, when there are many, or at the end.
+#[test]
+fn events_without_agents_cost_no_commit_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = built(dir.path(), vec![agent(1, "One")]);
+    let first = index.generation();
+    index.note_forbidden(&[id(1)], 8);
+    index.apply(Vec::new(), &[], 7).unwrap();
+    assert_eq!((index.applied_seq(), index.overlay_len()), (7, 1));
+    index.apply(Vec::new(), &[], 9).unwrap();
+    assert_eq!((index.applied_seq(), index.overlay_len()), (9, 0));
+    assert_eq!(index.generation(), first);
+    // As after a kill.
+    let opened = |dir: &Path| reopen(dir).1;
+    drop(index);
+    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: 1 });
+
+    index = reopen(dir.path()).0;
+    index.apply(Vec::new(), &[], 9).unwrap();
+    index.apply(vec![agent(2, "Two")], &[], 10).unwrap();
+    index.apply(Vec::new(), &[], 11).unwrap();
+    drop(index);
+    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: 10 });
+
+    index = reopen(dir.path()).0;
+    let many = 10 + MOST_UNCOMMITTED;
+    index.apply(Vec::new(), &[], many).unwrap();
+    drop(index);
+    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: many });
+
+    index = reopen(dir.path()).0;
+    index.apply(Vec::new(), &[], many + 1).unwrap();
+    index.commit_applied().unwrap();
+    drop(index);
+    let last = many + 1;
+    assert_eq!(opened(dir.path()), Opened::Ready { applied_seq: last });
 }
 
 #[test]

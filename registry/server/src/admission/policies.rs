@@ -5,7 +5,7 @@ use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::ChangeClass;
-use a2a_registry_policy::{Action, AgentFacts, Effect, Mode, PolicySet, Principal};
+use a2a_registry_policy::{Action, AgentFacts, Effect, Matches, Mode, PolicySet, Principal};
 use a2a_registry_store::entity::{account, domain, version};
 use a2a_registry_store::versions::VersionKey;
 use a2a_registry_store::{Handle, Write, accounts, domains, groups, versions, waivers};
@@ -72,9 +72,15 @@ async fn said_about(
     question: Question<'_>,
 ) -> Result<Said, AppError> {
     let set = ledger.admitting(context, write).await?;
-    let facts = match set.has_written(Action::Admit) {
-        true => all_facts(context, write, ledger, state, question).await?,
-        false => plain_facts(context, ledger, state, question),
+    let matches = match set.has_written(Action::Admit) {
+        true => {
+            let facts = all_facts(context, write, ledger, state, question).await?;
+            set.matches(Action::Admit, &facts)
+        }
+        false => {
+            let facts = plain_facts(context, ledger, state, question);
+            ledger.shipped.evaluate(&set, &facts)
+        }
     };
     let principal = match set.asks_who(Action::Admit) {
         true => registrant(write, state.agent.submitter).await?,
@@ -85,15 +91,14 @@ async fn said_about(
         false => Vec::new(),
     };
     let waived: Vec<&str> = waived.iter().map(String::as_str).collect();
-    Ok(said(&set, &principal, &facts, &waived))
+    Ok(said(&set, &principal, &matches, &waived))
 }
 
-/// What a set says about a card with these facts.
-fn said(set: &PolicySet, principal: &Principal, facts: &AgentFacts, waived: &[&str]) -> Said {
-    let matches = set.matches(Action::Admit, facts);
+/// What a set says about a card that these of its policies match.
+fn said(set: &PolicySet, principal: &Principal, matches: &Matches, waived: &[&str]) -> Said {
     let waived = set.places_of_forbids(waived);
-    let verdict = set.verdict(Action::Admit, principal, &matches, &waived);
-    let tried = set.would_change(Action::Admit, principal, &matches, &waived, &verdict);
+    let verdict = set.verdict(Action::Admit, principal, matches, &waived);
+    let tried = set.would_change(Action::Admit, principal, matches, &waived, &verdict);
     if !verdict.allowed {
         return Said {
             permit: None,
@@ -290,6 +295,7 @@ mod tests {
     use a2a_registry_policy::PolicyText;
 
     use super::*;
+    use crate::commit::admitting::ShippedMatches;
     use crate::policy_sets::beside;
 
     /// The ruling by the shipped policies, beside a set that says nothing about admitting.
@@ -402,6 +408,41 @@ mod tests {
             ..facts(None)
         };
         assert_eq!(decide(&invalid, &denied), Ruling::Denied);
+    }
+
+    /// What was evaluated for one card holds for every other one of which the shipped policies are told the same.
+    #[test]
+    fn shipped_policies_ask_for_the_facts_alone_by_which_they_are_evaluated_once() {
+        let set = beside(&rules(&[], &["*.example.com"], false));
+        let set = PolicySet::compile_beside(1, &[], &set).unwrap();
+        let known = ShippedMatches::default();
+        for place in 0..160_usize {
+            let is = |bit: usize| (place >> bit) & 1 == 1;
+            let classes = ["first", "none", "low", "high", "critical"];
+            let first = AgentFacts {
+                verified: is(0),
+                allow_listed: is(1),
+                covered: is(2),
+                has_error: is(3),
+                change: classes[place / 32].to_owned(),
+                ..AgentFacts::default()
+            };
+            let other = AgentFacts {
+                id: place.to_string(),
+                domain: "other.example.com".to_owned(),
+                proof_methods: vec!["dns".to_owned()],
+                labels: vec!["team=a".to_owned()],
+                trust: 3,
+                signature: "valid".to_owned(),
+                lifecycle: "approved".to_owned(),
+                owner_present: true,
+                ..first.clone()
+            };
+            for card in [&first, &other] {
+                let matches = set.matches(Action::Admit, card);
+                assert_eq!(known.evaluate(&set, card), matches, "{card:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Changed admission rules at a start: what they may forbid is hidden before this process answers anybody, and everything is
 //! decided afterwards, in the background.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::admission_rules::{DomainPattern, PatternSet, Rule};
 use a2a_registry_domain::event::EventKind;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::admission::decision::decide_waiting;
 use crate::admission::rules_lease::announce;
 use crate::agent_facts::change_word;
-use crate::commit::admitting::admitting_set;
+use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_bulk_write, after_write};
@@ -52,8 +52,7 @@ pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let kept = announce(context, &write).await?;
     let mut forbidden = agents_to_deny(context, &write).await?;
     forbidden.extend(agents_to_revoke(context, &write).await?);
-    let allowed = kept.allowed.as_deref();
-    forbidden.extend(agents_allowed_otherwise(context, &write, allowed).await?);
+    forbidden.extend(agents_allowed_otherwise(context, &write, &kept.allow_lists).await?);
     let forbidden: Vec<Uuid> = forbidden.into_iter().collect();
     let now = context.now().0;
     write
@@ -97,26 +96,32 @@ pub(crate) async fn agents_to_release(
     Ok(free.map(|(id, _)| id).collect())
 }
 
-/// The agents whose domain `allow_domains` lists otherwise than `before`, where a policy that somebody has written asks for that:
-/// what the policies say of them is of before, in the index too.
+/// The agents whose domain `allow_domains` lists otherwise than one of these lists, where a policy that somebody has written asks
+/// for that: what the policies say of them may be of that list, in the index too.
 async fn agents_allowed_otherwise(
     context: &Context,
     write: &Write,
-    before: Option<&[DomainPattern]>,
+    lists: &[Vec<DomainPattern>],
 ) -> Result<BTreeSet<Uuid>, AppError> {
-    let now = context.rules.allow_domains.as_slice();
-    let Some(before) = before.filter(|before| *before != now) else {
+    let now = &context.rules.allow_domains;
+    let others = lists.iter().filter(|list| *list != now);
+    let others: Vec<PatternSet> = others.map(|list| PatternSet::new(list)).collect();
+    if others.is_empty() {
         return Ok(BTreeSet::new());
-    };
+    }
     let set = admitting_set(context, write).await?;
     let mut written = set.policies().iter().filter(|policy| !policy.is_shipped);
     if !written.any(|policy| policy.mode != Mode::Off && policy.text.contains(ALLOW_LISTED)) {
         return Ok(BTreeSet::new());
     }
-    let (before, now) = (PatternSet::new(before), PatternSet::new(now));
+    let now = PatternSet::new(now);
+    let is_other = |name: &str| {
+        let is_allowed = now.matches(name);
+        let mut others = others.iter();
+        others.any(|other| other.matches(name) != is_allowed)
+    };
     let agents = agents_without_hold(write, Hold::RulesChanged).await?;
-    let other = agents.into_iter();
-    let other = other.filter(|(_, name)| before.matches(name) != now.matches(name));
+    let other = agents.into_iter().filter(|(_, name)| is_other(name));
     Ok(other.map(|(id, _)| id).collect())
 }
 
@@ -171,11 +176,11 @@ async fn approved_otherwise(
         }
     }
     let versions: Vec<Uuid> = trusted.keys().copied().collect();
-    let mut admitted = ShippedPolicies::new(&set);
+    let known = ShippedMatches::default();
     let mut stay = BTreeSet::new();
     for facts in version_facts(write, &versions).await? {
         if let Some((agent, trust)) = trusted.get(&facts.id)
-            && admitted.admit(*trust, &facts)
+            && is_admitted(&set, &known, *trust, &facts)
         {
             stay.insert(*agent);
         }
@@ -184,49 +189,34 @@ async fn approved_otherwise(
 }
 
 /// Why the shipped policies may trust a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 struct Trusted {
     verified: bool,
     allow_listed: bool,
 }
 
-/// The shipped policies, which are asked once for each combination of the facts that they know.
-struct ShippedPolicies<'a> {
-    set: &'a PolicySet,
-    answers: BTreeMap<(Trusted, bool, bool), bool>,
-}
-
-impl<'a> ShippedPolicies<'a> {
-    fn new(set: &'a PolicySet) -> Self {
-        Self {
-            set,
-            answers: BTreeMap::new(),
-        }
+/// Whether the shipped policies admit a version as a first card.
+fn is_admitted(
+    set: &PolicySet,
+    known: &ShippedMatches,
+    trusted: Trusted,
+    version: &VersionFacts,
+) -> bool {
+    if version.signature.may_be(SignatureState::Invalid) {
+        return false;
     }
-
-    /// Whether they admit a version as a first card.
-    fn admit(&mut self, trusted: Trusted, version: &VersionFacts) -> bool {
-        if version.signature.may_be(SignatureState::Invalid) {
-            return false;
-        }
-        let level = version.standing.known();
-        let covered = level.is_some_and(|level| level.is_admitted());
-        let set = self.set;
-        let answer = self.answers.entry((trusted, covered, version.has_error));
-        *answer.or_insert_with(|| {
-            let facts = AgentFacts {
-                verified: trusted.verified,
-                allow_listed: trusted.allow_listed,
-                covered,
-                has_error: version.has_error,
-                change: change_word(None).to_owned(),
-                ..AgentFacts::default()
-            };
-            let matches = set.matches(Action::Admit, &facts);
-            let (nobody, none) = (Principal::default(), BTreeSet::new());
-            set.verdict(Action::Admit, &nobody, &matches, &none).allowed
-        })
-    }
+    let level = version.standing.known();
+    let facts = AgentFacts {
+        verified: trusted.verified,
+        allow_listed: trusted.allow_listed,
+        covered: level.is_some_and(|level| level.is_admitted()),
+        has_error: version.has_error,
+        change: change_word(None).to_owned(),
+        ..AgentFacts::default()
+    };
+    let matches = known.evaluate(set, &facts);
+    let (nobody, none) = (Principal::default(), BTreeSet::new());
+    set.verdict(Action::Admit, &nobody, &matches, &none).allowed
 }
 
 /// The entries that `deny_domains` hides or shows, other than they are kept.

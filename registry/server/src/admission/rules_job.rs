@@ -1,4 +1,4 @@
-//! The job that decides by changed admission rules, and ends when everything is decided.
+//! The job that decides by changed admission rules, and ends when everything is decided by those of its process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::rules_pass::{PassEnd, decide_by_rules};
 use crate::context::Context;
 
-/// How often it looks whether the process that decides still does.
+/// How often it looks whether the process that decides still does, and whether the rules that replaced these count still.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The pause after a failure of the database.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -20,14 +20,18 @@ const FAILED: Duration = Duration::from_secs(900);
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
+        let mut is_superseded = false;
         loop {
             let pause = match decide_by_rules(&context, &cancel).await {
                 Ok(PassEnd::Decided | PassEnd::Cancelled) => return,
                 Ok(PassEnd::Superseded) => {
-                    tracing::warn!(
-                        "another process was started with other rules, and decides by those; give all processes the same rules"
-                    );
-                    return;
+                    if !std::mem::replace(&mut is_superseded, true) {
+                        tracing::warn!(
+                            "another process was started with other rules, and decides by those; give all processes the same rules"
+                        );
+                    }
+                    // A later process may have these rules again, and end before everything is decided.
+                    LOOK_AGAIN
                 }
                 Ok(PassEnd::Elsewhere) => LOOK_AGAIN,
                 Ok(PassEnd::Failed) => FAILED,

@@ -18,8 +18,9 @@ const PASS: &str = "rules_pass";
 pub(crate) struct KeptPass {
     /// The rules of the process that was started last.
     pub(crate) rules: String,
-    /// The domains on `allow_domains` when everything was last decided, as far as that is known.
-    pub(crate) allowed: Option<Vec<DomainPattern>>,
+    /// The lists of `allow_domains` by which agents may be decided: that of the last pass that ended, and those of the passes
+    /// that began since.
+    pub(crate) allow_lists: Vec<Vec<DomainPattern>>,
     /// The process that decides.
     pub(crate) holder: Option<Uuid>,
     /// How long it does so, unless it goes on. Microseconds.
@@ -28,6 +29,8 @@ pub(crate) struct KeptPass {
     pub(crate) after: Option<Uuid>,
     /// Whether all of them are. Those that the pass itself opens are not decided twice.
     pub(crate) reviews_done: bool,
+    /// Whether one of them up to `after` could not be decided: then the next pass begins with the first one again.
+    pub(crate) review_failed: bool,
     /// Agents, entries and reviews that are decided.
     pub(crate) decided: u64,
     /// All that have to be.
@@ -59,9 +62,13 @@ pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPas
     if kept.rules != rules {
         kept = KeptPass {
             rules,
-            allowed: kept.allowed,
+            allow_lists: kept.allow_lists,
             ..KeptPass::default()
         };
+    }
+    if !kept.allow_lists.contains(&context.rules.allow_domains) {
+        let list = context.rules.allow_domains.clone();
+        kept.allow_lists.push(list);
     }
     if !context.store.is_postgres() {
         // No other process uses this database: whoever decided was killed.

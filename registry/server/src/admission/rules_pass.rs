@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::rules_progress::Stage;
 
-/// The setting that holds the rules by which everything is decided.
+/// The setting that holds the rules by which everything is decided; empty from the beginning of a pass by others to its end.
 const DECIDED: &str = "rules";
 /// Agents, entries or reviews of one transaction, for which other writes wait.
 const AT_ONCE: usize = 50;
@@ -75,6 +75,12 @@ pub async fn decide_by_rules(
         let (decided, total) = (kept.decided, kept.total);
         progress.note(Stage::Elsewhere { decided, total });
         return Ok(PassEnd::Elsewhere);
+    }
+    let decided = settings::setting_get(&write, DECIDED).await?;
+    if decided.is_some_and(|rules| rules != kept.rules) {
+        // With the first decision these are no longer the rules by which everything is decided: whoever takes them back has
+        // the open reviews decided again.
+        write.setting_put(DECIDED, "").await?;
     }
     kept.holder = Some(progress.holder);
     kept.until = context.now().plus(LEASE).0;
@@ -148,6 +154,9 @@ impl<'a> Pass<'a> {
         let decided = settings::setting_get(store, DECIDED).await?;
         // The same rules decide a review as they did when it was opened.
         let is_decided = decided.as_ref() == Some(&kept.rules);
+        if std::mem::take(&mut kept.review_failed) {
+            (kept.after, kept.reviews_done) = (None, false);
+        }
         kept.reviews_done |= is_decided;
         let open = match kept.reviews_done {
             true => 0,
@@ -247,6 +256,7 @@ impl<'a> Pass<'a> {
                     let text = error.for_log();
                     tracing::error!(error = text, %id, "the changed rules could not decide");
                     self.failed += 1;
+                    self.kept.review_failed |= matches!(single, Work::Reviews(_));
                 }
                 Ok(None) => {}
                 Ok(end) => return Ok(end),
@@ -344,7 +354,7 @@ impl<'a> Pass<'a> {
             (false, _) => PassEnd::Cancelled,
             (true, 0) => {
                 write.setting_put(DECIDED, &kept.rules).await?;
-                kept.allowed = Some(self.context.rules.allow_domains.clone());
+                kept.allow_lists = vec![self.context.rules.allow_domains.clone()];
                 (kept.decided, kept.total) = (0, 0);
                 PassEnd::Decided
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::commit::admitting::admitting_set;
+use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
 use crate::commit::touched::Touched;
@@ -50,6 +50,8 @@ pub struct Ledger<'a> {
     events: Vec<NewEvent>,
     /// The policies by which this act admits.
     policies: OnceCell<Arc<PolicySet>>,
+    /// Those of them that match its cards, where nobody has written one.
+    pub(crate) shipped: ShippedMatches,
 }
 
 impl<'a> Ledger<'a> {
@@ -73,6 +75,7 @@ impl<'a> Ledger<'a> {
             retired: Vec::new(),
             events: Vec::new(),
             policies: OnceCell::new(),
+            shipped: ShippedMatches::default(),
         }
     }
 

@@ -45,6 +45,7 @@ pub(crate) async fn index_reaches(context: &Context, seq: i64) {
     if reached() || !context.wake.following.load(Ordering::Acquire) {
         return;
     }
+    context.wake.awaited.notify_one();
     let wait = applied.wait_for(|applied| *applied >= seq);
     if tokio::time::timeout(APPLIED_WITHIN, wait).await.is_err() {
         tracing::warn!(

@@ -10,12 +10,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::search::indexing::{
-    IndexingError, index_anew, index_examined, index_next, index_verified,
+    EVENTS, IndexingError, blocking, index_anew, index_examined, index_next, index_verified,
 };
 use crate::search::policy_switch::follow_newest;
 
 /// How often the database is polled for events of other processes.
 const POLL: Duration = Duration::from_millis(500);
+/// Events of a commit after which more are about to come, as in a crawl. Acts one by one have fewer.
+const MANY_EVENTS: u64 = 16;
+/// How long the commit after such a one waits for more events: each has a fixed cost, and writes a segment to be merged.
+const GATHER: Duration = Duration::from_millis(50);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause after a failed rebuild. Each failed one reads every agent for nothing.
@@ -38,6 +42,10 @@ pub(crate) fn start(
     tokio::spawn(async move {
         follow(&context, rebuild, &cancel).await;
         context.wake.following.store(false, Ordering::Release);
+        let index = context.index.clone();
+        if let Err(error) = blocking(move || index.commit_applied()).await {
+            tracing::debug!(%error, "the next start applies the last events again");
+        }
     })
 }
 
@@ -151,8 +159,12 @@ impl RebuildBackoff {
 /// Applies events until there are none left; returns whether that succeeded.
 async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &CancellationToken) -> bool {
     loop {
+        let before = context.index.applied_seq();
         match index_next(context).await {
-            Ok(true) if !cancel.is_cancelled() => {}
+            Ok(true) if !cancel.is_cancelled() => {
+                let events = context.index.applied_seq().abs_diff(before);
+                gather(context, events, cancel).await;
+            }
             Ok(_) => return true,
             Err(IndexingError::Broken(reason)) => {
                 rebuilds.wanted.get_or_insert(reason);
@@ -163,6 +175,19 @@ async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &Cancellat
                 return false;
             }
         }
+    }
+}
+
+/// Waits for further events after a commit of this many, unless a caller waits for the index.
+async fn gather(context: &Context, events: u64, cancel: &CancellationToken) {
+    // With as many as a commit takes there are others already.
+    if !(MANY_EVENTS..EVENTS).contains(&events) {
+        return;
+    }
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = context.wake.awaited.notified() => {}
+        () = tokio::time::sleep(GATHER) => {}
     }
 }
 
@@ -301,6 +326,25 @@ mod tests {
         assert_eq!(context.index().rebuilt(), built + 1);
         cancel.cancel();
         following.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn after_many_events_further_ones_are_awaited_unless_a_caller_waits() {
+        let (_folder, context) = registry().await;
+        let cancel = CancellationToken::new();
+        tokio::time::pause();
+        let waited = async |events: u64| {
+            let began = tokio::time::Instant::now();
+            gather(&context, events, &cancel).await;
+            began.elapsed()
+        };
+        assert_eq!(waited(MANY_EVENTS - 1).await, Duration::ZERO);
+        assert_eq!(waited(EVENTS).await, Duration::ZERO);
+        assert!(waited(MANY_EVENTS).await >= GATHER);
+        context.wake.awaited.notify_one();
+        assert_eq!(waited(MANY_EVENTS).await, Duration::ZERO);
+        cancel.cancel();
+        assert_eq!(waited(MANY_EVENTS).await, Duration::ZERO);
     }
 
     #[test]

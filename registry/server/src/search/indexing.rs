@@ -23,7 +23,7 @@ use crate::entry_documents::{entry_documents, entry_documents_walk};
 use crate::error::AppError;
 
 /// Events per commit.
-const EVENTS: u64 = 2000;
+pub(super) const EVENTS: u64 = 2000;
 /// How often the database is polled for events during a rebuild.
 const HEARD_EVERY: Duration = Duration::from_millis(500);
 
