@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
+use super::objects::objects;
+
 /// The media type of A2A agent cards, of every version of the protocol.
 pub const AGENT_CARD_TYPE: &str = "application/a2a-agent-card+json";
 /// The media type of registries; the URL of such an entry is the base of their API.
@@ -261,6 +263,7 @@ pub struct FacetRequest {
 #[schema(as = ArdResultType)]
 pub struct ResultType {
     /// The facets; at least one, at most 16.
+    #[serde(deserialize_with = "objects")]
     pub facets: Vec<FacetRequest>,
 }
 

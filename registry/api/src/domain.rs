@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::OutcomeProblem;
+use super::objects::objects;
 use super::limits;
 
 /// What to register: exactly one of `domain` and `card_url`.
@@ -33,6 +34,7 @@ pub struct Registration {
 #[serde(deny_unknown_fields)]
 pub struct BulkRegistration {
     /// What to register, at most 1,000 domains and card URLs, one after the other.
+    #[serde(deserialize_with = "objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub registrations: Vec<Registration>,
 }

@@ -11,6 +11,7 @@ mod governance;
 mod hit;
 pub mod limits;
 mod list;
+mod objects;
 mod peers;
 mod people;
 mod personal;
