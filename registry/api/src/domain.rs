@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::OutcomeProblem;
-use super::objects::objects;
 use super::limits;
+use super::objects::objects;
 
 /// What to register: exactly one of `domain` and `card_url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
