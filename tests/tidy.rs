@@ -8,6 +8,7 @@
 mod bodies;
 mod code;
 mod code_map;
+mod count;
 mod dependencies;
 mod documents;
 mod files;
