@@ -52,8 +52,6 @@ mod exact_json;
 mod facets;
 mod family;
 mod finding;
-#[doc(hidden)]
-pub mod fuzzing;
 mod interfaces;
 mod lint;
 mod listing;
@@ -110,6 +108,9 @@ pub use signature::{
 };
 pub use text::visible_json;
 pub use words::security_sentences;
+/// What the properties in `tests/any_bytes` check beside the rest.
+#[doc(hidden)]
+pub use {sarif::results as sarif_results, text::is_hidden};
 
 /// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
 /// result for the same bytes.
