@@ -13,7 +13,6 @@ mod dependencies;
 mod documents;
 mod files;
 mod forms;
-mod functions;
 mod imports;
 mod layers;
 mod licences;

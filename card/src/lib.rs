@@ -40,6 +40,7 @@
 //! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod addresses;
 mod assumed_address;

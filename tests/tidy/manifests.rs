@@ -128,6 +128,13 @@ const UNWANTED: [(&str, &str); 4] = [
     ("sqlx", "storage goes through sea-orm"),
 ];
 
+/// Has clippy measure the functions of a library, but not those of its tests.
+const SHORT_FUNCTIONS: &str = "#![cfg_attr(not(test), warn(clippy::too_many_lines))]\n";
+
+/// Packages whose functions may be long: tests, and migrations, which list tables and are never changed once they have
+/// landed.
+const LONG_FUNCTIONS: [&str; 2] = ["migrations", "tests"];
+
 /// The names in every table of this kind: the plain one and those under `[target.…]`.
 fn dependencies(manifest: &Table, kind: &str) -> Vec<String> {
     let plain = manifest.get(kind).and_then(|value| value.as_table());
@@ -240,6 +247,19 @@ fn packages_depend_on_each_other_as_designed() {
         }
     }
     assert_tidy(&problems);
+}
+
+#[test]
+fn the_functions_of_every_library_are_measured() {
+    let measured = PACKAGES.map(|(folder, ..)| folder);
+    let measured = measured
+        .into_iter()
+        .filter(|folder| !LONG_FUNCTIONS.contains(folder));
+    let problems = measured.filter_map(|folder| {
+        let path = format!("{folder}/src/lib.rs");
+        (!read(&path).contains(SHORT_FUNCTIONS)).then(|| format!("{path}: add {SHORT_FUNCTIONS}"))
+    });
+    assert_tidy(&problems.collect::<Vec<_>>());
 }
 
 #[test]

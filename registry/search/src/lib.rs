@@ -13,6 +13,7 @@
 //! changes into it; a rebuild writes a new one beside it and swaps them at the end.
 //!
 //! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod analysis;
 mod answer;
