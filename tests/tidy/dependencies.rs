@@ -1,4 +1,4 @@
-//! Dependencies as cargo resolves them: licences, banned crates, sources, and unused ones.
+//! Dependencies as cargo resolves them: unused ones, and what manifests share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -12,75 +12,7 @@ use toml::Table;
 use super::assert_tidy;
 use super::code::Token;
 use super::imports::is_head;
-use super::licences;
 use super::tree::{Source, files, read, root, sources};
-
-/// The only allowed source of crates, apart from folders of this repository.
-const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-
-const CRYPTOGRAPHY: &str = "cryptography, TLS and signatures go through ring";
-const FETCHING: &str = "requests to other hosts go through the guarded fetcher";
-
-/// Crates that no dependency may pull in: name, prefix of the version, and why.
-const BANNED: [(&str, &str, &str); 32] = [
-    ("aws-lc-fips-sys", "", CRYPTOGRAPHY),
-    ("aws-lc-rs", "", CRYPTOGRAPHY),
-    ("aws-lc-sys", "", CRYPTOGRAPHY),
-    ("boring", "", CRYPTOGRAPHY),
-    ("boring-sys", "", CRYPTOGRAPHY),
-    ("curve25519-dalek", "", CRYPTOGRAPHY),
-    ("ed25519-dalek", "", CRYPTOGRAPHY),
-    ("jsonwebtoken", "", CRYPTOGRAPHY),
-    ("k256", "", CRYPTOGRAPHY),
-    ("libsodium-sys", "", CRYPTOGRAPHY),
-    ("mbedtls", "", CRYPTOGRAPHY),
-    ("native-tls", "", CRYPTOGRAPHY),
-    ("openssl", "", CRYPTOGRAPHY),
-    ("openssl-src", "", CRYPTOGRAPHY),
-    ("openssl-sys", "", CRYPTOGRAPHY),
-    ("p256", "", CRYPTOGRAPHY),
-    ("p384", "", CRYPTOGRAPHY),
-    ("rsa", "", CRYPTOGRAPHY),
-    ("rustls-openssl", "", CRYPTOGRAPHY),
-    ("attohttpc", "", FETCHING),
-    ("awc", "", FETCHING),
-    ("curl", "", FETCHING),
-    ("curl-sys", "", FETCHING),
-    ("isahc", "", FETCHING),
-    ("minreq", "", FETCHING),
-    ("surf", "", FETCHING),
-    ("ureq", "", FETCHING),
-    ("hf-hub", "", "models are installed from a folder"),
-    (
-        "h2",
-        "0.3.",
-        "no release of it fixes RUSTSEC-2026-0258: leave the feature http2 of actix-web out",
-    ),
-    (
-        "onig_sys",
-        "",
-        "it is compiled from C; fancy-regex replaces it",
-    ),
-    ("rusqlite", "", "storage goes through sea-orm"),
-    (
-        "serde_yaml",
-        "",
-        "it is not maintained; configuration is TOML, the rest JSON",
-    ),
-];
-
-/// Crates for TLS, signatures and HTTP: two versions of one of them would be two stacks.
-const ONCE: [&str; 9] = [
-    "h2",
-    "hyper",
-    "reqwest",
-    "ring",
-    "rustls",
-    "rustls-native-certs",
-    "rustls-pki-types",
-    "rustls-webpki",
-    "tokio-rustls",
-];
 
 /// Dependencies that a package needs without naming them: the package, the dependency, and why.
 const NAMED_NOWHERE: [(&str, &str, &str); 5] = [
@@ -102,13 +34,10 @@ struct Metadata {
     resolve: Resolve,
 }
 
-/// A package: one of ours, or a dependency.
 #[derive(Deserialize)]
 struct Package {
     id: String,
     name: String,
-    license: Option<String>,
-    source: Option<String>,
     manifest_path: String,
 }
 
@@ -181,62 +110,6 @@ impl Package {
         let folder = folder.strip_prefix(root()).unwrap();
         folder.to_str().unwrap().replace('\\', "/")
     }
-}
-
-/// Checks the licences of packages, our own and others.
-fn check_licences<'a>(packages: impl IntoIterator<Item = &'a Package>) -> Vec<String> {
-    let packages = packages.into_iter();
-    let problems = packages.filter_map(|package| {
-        let licence = package.license.as_deref().unwrap_or_default();
-        let allowed = match package.source {
-            Some(_) => {
-                licences::is_allowed(licence) || licences::is_excepted(&package.name, licence)
-            }
-            None => licence == licences::OURS,
-        };
-        (!allowed).then(|| {
-            format!(
-                "{}: the licence {licence:?} is not among those of tests/tidy/licences.rs",
-                package.name
-            )
-        })
-    });
-    problems.collect()
-}
-
-/// Checks the text of `Cargo.lock`, which also has the crates for other systems.
-fn check_lock(text: &str, members: &[&str]) -> Vec<String> {
-    let lock: Table = text.parse().unwrap();
-    let mut problems = Vec::new();
-    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in lock["package"].as_array().unwrap() {
-        let member = |name: &str| package.get(name).and_then(toml::Value::as_str);
-        let name = member("name").unwrap();
-        let version = member("version").unwrap();
-        versions.entry(name).or_default().push(version);
-        let known = match member("source") {
-            Some(source) => source == REGISTRY,
-            None => members.contains(&name),
-        };
-        if !known {
-            problems.push(format!(
-                "{name} {version}: crates come from crates.io, or are members of the workspace"
-            ));
-        }
-        for (banned, begins, reason) in BANNED {
-            if name == banned && version.starts_with(begins) {
-                problems.push(format!(
-                    "{name} {version} is banned: {reason}; `cargo tree -i {name}` shows what depends on it"
-                ));
-            }
-        }
-    }
-    for name in ONCE {
-        if let Some(versions) = versions.get(name).filter(|versions| versions.len() > 1) {
-            problems.push(format!("{name}: one version is enough, not {versions:?}"));
-        }
-    }
-    problems
 }
 
 /// The files of each package, by its folder: a file belongs to the innermost package around it.
@@ -350,17 +223,6 @@ fn check_inherited(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn licences_are_allowed() {
-    assert_tidy(&check_licences(&METADATA.packages));
-}
-
-#[test]
-fn crates_come_from_one_source_and_none_is_banned() {
-    let members: Vec<&str> = METADATA.members().map(|one| one.name.as_str()).collect();
-    assert_tidy(&check_lock(&read("Cargo.lock"), &members));
-}
-
-#[test]
 fn every_dependency_is_used() {
     let sources = sources();
     let by_package = by_package(&files(), &sources);
@@ -381,65 +243,6 @@ fn packages_share_version_edition_licence_and_lints() {
         .map(|package| format!("{}/Cargo.toml", package.folder()));
     let problems = paths.flat_map(|path| check_inherited(&path, &read(&path)));
     assert_tidy(&problems.collect::<Vec<_>>());
-}
-
-#[test]
-fn foreign_licences_are_found() {
-    let problems = |name: &str, licence: Option<&str>, source: Option<&str>| {
-        let package = Package {
-            id: String::new(),
-            name: name.to_owned(),
-            license: licence.map(str::to_owned),
-            source: source.map(str::to_owned),
-            manifest_path: String::new(),
-        };
-        check_licences([&package]).len()
-    };
-    assert_eq!(problems("a", Some("MIT"), Some(REGISTRY)), 0);
-    assert_eq!(problems("a", Some("GPL-3.0-only"), Some(REGISTRY)), 1);
-    assert_eq!(problems("a", None, Some(REGISTRY)), 1);
-    assert_eq!(problems("a2a-card", Some("Apache-2.0"), None), 0);
-    assert_eq!(problems("a2a-card", Some("MIT"), None), 1);
-}
-
-#[test]
-fn banned_crates_and_foreign_sources_are_found() {
-    let problems = |packages: &[(&str, &str, Option<&str>)]| {
-        let packages = packages.iter().map(|(name, version, source)| {
-            let source = source.map(|source| format!("source = \"{source}\"\n"));
-            format!(
-                "[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n{}",
-                source.unwrap_or_default()
-            )
-        });
-        check_lock(&packages.collect::<String>(), &["ours"]).len()
-    };
-    let registry = Some(REGISTRY);
-    assert_eq!(
-        problems(&[("ours", "1.0.0", None), ("ring", "0.17.0", registry)]),
-        0
-    );
-    assert_eq!(problems(&[("theirs", "1.0.0", None)]), 1);
-    assert_eq!(
-        problems(&[("a", "1.0.0", Some("git+https://example.com/a#1"))]),
-        1
-    );
-    assert_eq!(
-        problems(&[("a", "1.0.0", Some("registry+https://example.com/index"))]),
-        1
-    );
-    assert_eq!(problems(&[("openssl-sys", "0.9.1", registry)]), 1);
-    assert_eq!(problems(&[("openssl-probe", "0.2.0", registry)]), 0);
-    assert_eq!(problems(&[("h2", "0.3.26", registry)]), 1);
-    assert_eq!(problems(&[("h2", "0.4.9", registry)]), 0);
-    assert_eq!(
-        problems(&[("ring", "0.16.0", registry), ("ring", "0.17.0", registry)]),
-        1
-    );
-    assert_eq!(
-        problems(&[("rand", "0.8.0", registry), ("rand", "0.9.0", registry)]),
-        0
-    );
 }
 
 #[test]
