@@ -392,11 +392,6 @@ impl Index {
         lock(&self.0.view).overlay.len()
     }
 
-    /// Whether the overlay holds so many changes that a commit is due at once.
-    pub fn overlay_full(&self) -> bool {
-        lock(&self.0.view).overlay.is_full()
-    }
-
     /// Number of agents in the index, hidden ones included.
     pub fn num_agents(&self) -> u64 {
         lock(&self.0.view)
