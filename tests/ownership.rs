@@ -28,7 +28,7 @@ mod withdrawal;
 
 use std::sync::Arc;
 
-use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
+use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::{Deprecate, DomainView, NewToken, Registration};
 use a2a_registry_domain::role::Role;
 use a2a_registry_server::accounts::tokens::token_create;
@@ -43,6 +43,7 @@ use time::Duration;
 use uuid::Uuid;
 
 use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::static_resolver::StaticResolver;
 
 const DOMAIN: &str = "travel.agents-test.com";
 const STANDING: &str = "_a2a-registry.travel.agents-test.com";

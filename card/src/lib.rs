@@ -40,6 +40,7 @@
 //! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
 //! caller, and [`sign`] makes new ones.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod addresses;
 mod assumed_address;
@@ -52,8 +53,6 @@ mod exact_json;
 mod facets;
 mod family;
 mod finding;
-#[doc(hidden)]
-pub mod fuzzing;
 mod interfaces;
 mod lint;
 mod listing;
@@ -110,6 +109,9 @@ pub use signature::{
 };
 pub use text::visible_json;
 pub use words::security_sentences;
+/// What the properties in `tests/any_bytes` check beside the rest.
+#[doc(hidden)]
+pub use {sarif::results as sarif_results, text::is_hidden};
 
 /// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
 /// result for the same bytes.

@@ -33,7 +33,7 @@ pub fn sarif(artifact_uri: &str, bytes: &[u8], findings: &[Finding], tool_versio
 }
 
 /// The results alone, which depend on the card.
-pub(crate) fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
+pub fn results(artifact_uri: &str, bytes: &[u8], findings: &[Finding]) -> Vec<Value> {
     let pointers: Vec<&str> = findings
         .iter()
         .map(|finding| finding.pointer.as_str())

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 ///
 /// Zero-width joiner and non-joiner are not among them: scripts and emoji need them. [`has_hidden`] checks their
 /// neighbours.
-pub(crate) fn is_hidden(character: char) -> bool {
+pub fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,

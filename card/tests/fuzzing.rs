@@ -4,9 +4,10 @@
 //! optimised dependencies. The fuzzers of `card/fuzz` run the same properties without end.
 #![allow(clippy::unwrap_used)]
 
+mod any_bytes;
+
 use std::path::Path;
 
-use a2a_card::fuzzing;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -28,7 +29,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Tests `FUZZ_CASES` values of a strategy.
-fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), fuzzing::BrokenProperty>)
+fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), any_bytes::BrokenProperty>)
 where
     S::Value: AsRef<[u8]>,
 {
@@ -48,8 +49,8 @@ where
 #[test]
 fn every_property_holds_for_the_fixtures() {
     for seed in seeds() {
-        assert_eq!(fuzzing::bytes(&seed), Ok(()));
-        assert_eq!(fuzzing::mutated(&seed), Ok(()));
+        assert_eq!(any_bytes::bytes(&seed), Ok(()));
+        assert_eq!(any_bytes::mutated(&seed), Ok(()));
     }
 }
 
@@ -57,7 +58,7 @@ fn every_property_holds_for_the_fixtures() {
 fn every_property_holds_for_any_bytes() {
     drive(
         proptest::collection::vec(any::<u8>(), 0..400),
-        fuzzing::bytes,
+        any_bytes::bytes,
     );
 }
 
@@ -79,20 +80,20 @@ fn every_property_holds_for_fixtures_with_changed_bytes() {
         }
         card
     });
-    drive(changed, fuzzing::bytes);
+    drive(changed, any_bytes::bytes);
 }
 
 #[test]
 fn every_property_holds_for_cards_built_by_any_instructions() {
     drive(
         proptest::collection::vec(any::<u8>(), 0..600),
-        fuzzing::mutated,
+        any_bytes::mutated,
     );
 }
 
 #[test]
 fn a_property_can_fail() {
-    let broken = fuzzing::PROPERTIES.iter().map(|property| {
+    let broken = any_bytes::PROPERTIES.iter().map(|property| {
         let card = br#"{"name": "A", "url": "http://a.agents.dev/"}"#;
         let mut parsed = a2a_card::parse(card).unwrap();
         parsed.card.name.clear();

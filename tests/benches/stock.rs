@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use a2a_crawler::dns::{Resolver, StaticResolver};
+use a2a_crawler::dns::{EmptyResolver, Resolver};
 use a2a_crawler::{
     Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, SourceOutcome, SourceVerdict,
     SystemClock, VisitOutcome,
@@ -62,7 +62,7 @@ impl Stock {
     /// An empty registry that approves everything and crawls the names of [`SUFFIX`] over plain HTTP.
     pub async fn new() -> Self {
         // Every query for an opt-out record finds none at once, so that no name server is measured.
-        Self::resolving(Arc::new(StaticResolver::new())).await
+        Self::resolving(Arc::new(EmptyResolver)).await
     }
 
     /// A registry like [`Stock::new`]'s, with this resolver.
@@ -72,7 +72,7 @@ impl Stock {
 
     /// A registry like [`Stock::new`]'s, with a peer at this URL.
     pub async fn with_peer(url: &str) -> Self {
-        Self::configured(Arc::new(StaticResolver::new()), |config| {
+        Self::configured(Arc::new(EmptyResolver), |config| {
             config.federation.allow_networks = config.crawler.allow_networks.clone();
             config.federation.allow_http = true;
             config.federation.allow_ports = AllowPorts::Word("any".into());
@@ -131,7 +131,7 @@ impl Stock {
 
     /// A registry like [`Stock::new`]'s, in which an account registers as much as it wants.
     pub async fn without_quotas() -> Self {
-        Self::configured(Arc::new(StaticResolver::new()), |config| {
+        Self::configured(Arc::new(EmptyResolver), |config| {
             config.limits.domains_per_account = 1_000_000;
             config.limits.sources_per_account = 1_000_000;
         })

@@ -27,6 +27,9 @@ pub mod shown;
 pub mod signer;
 pub mod snippet;
 pub mod stage;
+#[path = "../../crawler/tests/crawl/support/static_resolver.rs"]
+#[allow(dead_code, reason = "the crawler's tests use more of it")]
+pub mod static_resolver;
 pub mod tls;
 pub mod waiting;
 

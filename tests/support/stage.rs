@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::{Clock, MAX_SOURCES_PER_VISIT, VisitOutcome};
 use a2a_registry_api::{
     AgentList, DomainView, HitFields, Recrawl, Registration, Review, ReviewDecision,
@@ -45,6 +44,7 @@ use super::clock::ManualClock;
 use super::database::options;
 use super::setup::{ADMIN, Setup, build};
 use super::shown::agent_show;
+use super::static_resolver::StaticResolver;
 use super::waiting::eventually;
 
 pub use super::outcomes::{OriginAnswer, Read, card, card_url, reordered, result, signed};

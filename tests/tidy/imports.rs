@@ -127,7 +127,7 @@ pub fn lies_in(path: &str, place: &str) -> bool {
 }
 
 /// Whether the token names a crate: at the start of a path, or in `use` and `extern crate`.
-pub fn is_head(tokens: &[Token], index: usize) -> bool {
+fn is_head(tokens: &[Token], index: usize) -> bool {
     let text = |index: Option<usize>| {
         index
             .and_then(|index| tokens.get(index))

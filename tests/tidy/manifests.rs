@@ -1,4 +1,4 @@
-//! Dependencies between our packages, read from their manifests.
+//! Manifests: dependencies between our packages, and what all of them share.
 
 use toml::Table;
 
@@ -128,6 +128,16 @@ const UNWANTED: [(&str, &str); 4] = [
     ("sqlx", "storage goes through sea-orm"),
 ];
 
+/// Keys that every package inherits from the workspace.
+const INHERITED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
+
+/// Has clippy measure the functions of a library, but not those of its tests.
+const SHORT_FUNCTIONS: &str = "#![cfg_attr(not(test), warn(clippy::too_many_lines))]\n";
+
+/// Packages whose functions may be long: tests, and migrations, which list tables and are never changed once they have
+/// landed.
+const LONG_FUNCTIONS: [&str; 2] = ["migrations", "tests"];
+
 /// The names in every table of this kind: the plain one and those under `[target.…]`.
 fn dependencies(manifest: &Table, kind: &str) -> Vec<String> {
     let plain = manifest.get(kind).and_then(|value| value.as_table());
@@ -204,6 +214,26 @@ fn check((folder, name, built_on, tested_with): Package, text: &str) -> Vec<Stri
     problems
 }
 
+/// Checks that a manifest inherits the shared keys and lints from the workspace.
+fn check_inherited(path: &str, text: &str) -> Vec<String> {
+    let manifest: Table = text.parse().unwrap();
+    let shares = |table: Option<&toml::Value>| {
+        let workspace = table.and_then(|table| table.get("workspace"));
+        workspace.and_then(toml::Value::as_bool) == Some(true)
+    };
+    let package = &manifest["package"];
+    let mut problems = Vec::new();
+    for key in INHERITED {
+        if !shares(package.get(key)) {
+            problems.push(format!("{path}: write {key}.workspace = true"));
+        }
+    }
+    if !shares(manifest.get("lints")) {
+        problems.push(format!("{path}: add [lints] workspace = true"));
+    }
+    problems
+}
+
 #[test]
 fn packages_depend_on_each_other_as_designed() {
     let mut problems: Vec<_> = PACKAGES
@@ -243,6 +273,28 @@ fn packages_depend_on_each_other_as_designed() {
 }
 
 #[test]
+fn packages_share_version_edition_licence_and_lints() {
+    let paths = PACKAGES.map(|(folder, ..)| format!("{folder}/Cargo.toml"));
+    let problems = paths
+        .iter()
+        .flat_map(|path| check_inherited(path, &read(path)));
+    assert_tidy(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_functions_of_every_library_are_measured() {
+    let measured = PACKAGES.map(|(folder, ..)| folder);
+    let measured = measured
+        .into_iter()
+        .filter(|folder| !LONG_FUNCTIONS.contains(folder));
+    let problems = measured.filter_map(|folder| {
+        let path = format!("{folder}/src/lib.rs");
+        (!read(&path).contains(SHORT_FUNCTIONS)).then(|| format!("{path}: add {SHORT_FUNCTIONS}"))
+    });
+    assert_tidy(&problems.collect::<Vec<_>>());
+}
+
+#[test]
 fn wrong_dependencies_are_found() {
     let crawler = PACKAGES[1];
     let good = "[package]\nname = \"a2a-crawler\"\n[dependencies]\n";
@@ -260,5 +312,26 @@ fn wrong_dependencies_are_found() {
         right.replace("a2a-crawler", "crawler"),
     ] {
         assert_eq!(check(crawler, &wrong).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn deviating_manifests_are_found() {
+    let inherited = INHERITED
+        .map(|key| format!("{key}.workspace = true\n"))
+        .concat();
+    let right = format!("[package]\n{inherited}[lints]\nworkspace = true\n");
+    let problems = |text: &str| check_inherited("a/Cargo.toml", text).len();
+    assert_eq!(problems(&right), 0);
+    for (from, to) in [
+        (
+            "version.workspace = true\nedition",
+            "version = \"1.0.0\"\nedition",
+        ),
+        ("edition.workspace = true\n", ""),
+        ("license.workspace = true", "license = \"MIT\""),
+        ("[lints]\nworkspace = true\n", ""),
+    ] {
+        assert_eq!(problems(&right.replace(from, to)), 1, "{from:?} -> {to:?}");
     }
 }

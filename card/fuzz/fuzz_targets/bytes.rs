@@ -1,10 +1,13 @@
 //! Any bytes as a card.
 #![no_main]
 
-use a2a_card::fuzzing;
+// A target runs one of the functions.
+#[allow(dead_code)]
+#[path = "../../tests/any_bytes/mod.rs"]
+mod any_bytes;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Err(broken) = fuzzing::bytes(data) {
+    if let Err(broken) = any_bytes::bytes(data) {
         panic!("{broken}");
     }
 });

@@ -375,11 +375,3 @@ pub(crate) static READING: &[Rule] = &[
     SECURITY_ELSEWHERE,
     SIGNATURES_SHAPE,
 ];
-
-impl Rule {
-    /// Whether reading checks the rule. The others are checked by the linter, by conversions, or against verified
-    /// signatures, which need keys.
-    pub fn of_reading(&self) -> bool {
-        READING.iter().any(|rule| rule.id == self.id)
-    }
-}

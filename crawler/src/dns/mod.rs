@@ -2,7 +2,6 @@
 
 mod hickory;
 mod reason;
-mod scripted;
 mod txt;
 
 use std::net::IpAddr;
@@ -10,7 +9,6 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 
 pub use hickory::HickoryResolver;
-pub use scripted::StaticResolver;
 pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtAnswer, TxtRecords};
 
 /// Most addresses of one response; a longer one is a failure, because an address that is not checked must not be
@@ -40,6 +38,25 @@ pub trait Resolver: Send + Sync + std::fmt::Debug {
         Err(DnsError::Failure(format!(
             "this resolver cannot look up the name servers of {zone}"
         )))
+    }
+}
+
+/// A resolver without any name, for a process that sends no requests.
+#[derive(Debug, Clone, Copy)]
+pub struct EmptyResolver;
+
+#[async_trait]
+impl Resolver for EmptyResolver {
+    async fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, DnsError> {
+        Err(DnsError::NoSuchHost)
+    }
+
+    async fn texts(&self, _: &str) -> TxtAnswer {
+        TxtAnswer::Absent
+    }
+
+    async fn name_servers(&self, _: &str) -> Result<Vec<String>, DnsError> {
+        Err(DnsError::NoSuchHost)
     }
 }
 

@@ -7,15 +7,15 @@ use std::time::Duration;
 use a2a_crawler::challenge::{
     Check, CheckVerdict, Expected, MAX_FILE_BYTES, MAX_FOUND, Nonce, Reach, standing_name,
 };
-use a2a_crawler::dns::{StaticResolver, TxtAnswer, TxtRecords};
+use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use hickory_resolver::proto::op::ResponseCode;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
 use crate::support::{
-    Authority, Canary, HOST, NameServer, OPEN, ScriptedReply, Server, Zone, alias, config, fetcher,
-    fetcher_with, hasty_fetcher, resolver, text,
+    Authority, Canary, HOST, NameServer, OPEN, ScriptedReply, Server, StaticResolver, Zone, alias,
+    config, fetcher, fetcher_with, hasty_fetcher, resolver, text,
 };
 
 const NOW: OffsetDateTime = datetime!(2026-10-01 12:00 UTC);

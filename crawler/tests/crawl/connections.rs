@@ -4,11 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, GetOptions};
 use url::Url;
 
-use crate::support::{HOST, OPEN, ScriptedReply, Server, config, fetcher_with};
+use crate::support::{HOST, OPEN, ScriptedReply, Server, StaticResolver, config, fetcher_with};
 
 /// Another host of the same site.
 const OTHER: &str = "keys.example.com";

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::AttemptOutcome::{DnsFailure, NoSuchHost, Refused};
-use a2a_crawler::dns::{DnsError, Resolver, StaticResolver};
+use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, GetOptions};
 use async_trait::async_trait;
 
 use crate::support::{
-    Canary, FORBIDDEN, HOST, OPEN, ScriptedReply, Server, config, fetcher_with, short_limits,
+    Canary, FORBIDDEN, HOST, OPEN, ScriptedReply, Server, StaticResolver, config, fetcher_with,
+    short_limits,
 };
 
 fn fetcher(resolver: Arc<dyn Resolver>) -> Fetcher {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use a2a_crawler::dns::{DnsError, Resolver, StaticResolver};
+use a2a_crawler::dns::{DnsError, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher};
 use a2a_crawler::worker::{WorkerConfig, run};
 use a2a_crawler::{Frontier, OwnerError, Sink, Slot, SourceTask, Undelivered, Visit, VisitOutcome};
@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::keys::card;
 use crate::support::{
-    HOST, OPEN, ScriptedReply, Server, config as fetcher_config, fetcher, fetcher_with, resolver,
+    HOST, OPEN, ScriptedReply, Server, StaticResolver, config as fetcher_config, fetcher,
+    fetcher_with, resolver,
 };
 
 /// Waits for an event; if it never comes the test fails instead of hanging.

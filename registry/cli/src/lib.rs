@@ -4,6 +4,7 @@
 //! command ends with 0 (done), 1 (the answer is no) or 2 (usage or failure), and whatever goes wrong is
 //! one line on standard error that says what to do; with `--json` it is a problem document on standard
 //! output too.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod account;
 mod agent;

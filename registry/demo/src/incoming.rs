@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::Fault;
+use super::fault::{self, Fault};
 
 /// The parts of a message that an agent needs.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,10 @@ pub(super) fn read(params: &Map<String, Value>, role: &str) -> Result<Incoming, 
         .filter_map(|part| part.get("text")?.as_str())
         .collect();
     if texts.is_empty() {
-        return Err(Fault::only_text());
+        return Err(Fault::new(
+            fault::CONTENT_TYPE,
+            "this agent reads text parts only",
+        ));
     }
     Ok(Incoming {
         text: texts.join("\n"),
@@ -66,7 +69,7 @@ mod tests {
 
     fn read_message(message: Value) -> Result<Incoming, i64> {
         let params = json!({"message": message});
-        read(params.as_object().unwrap(), "user").map_err(|fault| fault.code)
+        read(params.as_object().unwrap(), "user").map_err(|fault| fault.kind.0)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use serde_json::{Map, Value, json};
 
-use super::fault::Fault;
+use super::fault::{self, Fault};
 
 /// One request.
 #[derive(Debug)]
@@ -20,28 +20,22 @@ pub(super) struct Call {
 /// parameters, so both are refused.
 pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let document: Value =
-        serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(error)))?;
+        serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(&error)))?;
     let Value::Object(mut request) = document else {
-        return Err((
-            Value::Null,
-            Fault::invalid_request("a request is one JSON object"),
-        ));
+        return Err((Value::Null, invalid_request("a request is one JSON object")));
     };
     let id = match request.remove("id") {
         Some(id @ (Value::Null | Value::String(_) | Value::Number(_))) => id,
         None => Value::Null,
         Some(_) => {
-            return Err((
-                Value::Null,
-                Fault::invalid_request("id is a string or a number"),
-            ));
+            return Err((Value::Null, invalid_request("id is a string or a number")));
         }
     };
     if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err((id, Fault::invalid_request("jsonrpc is the string 2.0")));
+        return Err((id, invalid_request("jsonrpc is the string 2.0")));
     }
     let Some(Value::String(method)) = request.remove("method") else {
-        return Err((id, Fault::invalid_request("method is a string")));
+        return Err((id, invalid_request("method is a string")));
     };
     let params = match request.remove("params") {
         Some(Value::Object(params)) => params,
@@ -66,6 +60,10 @@ pub(super) fn respond(document: &Value) -> HttpResponse {
 /// The response to a failed request; `error` is the error object of the agent's version.
 pub(super) fn refuse(id: &Value, error: &Value) -> HttpResponse {
     respond(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+fn invalid_request(message: &str) -> Fault {
+    Fault::new(fault::INVALID_REQUEST, message)
 }
 
 #[cfg(test)]
@@ -106,7 +104,7 @@ mod tests {
             ),
         ] {
             let (seen, fault) = read(body.as_bytes()).unwrap_err();
-            assert_eq!((fault.code, seen), (code, id), "{body}");
+            assert_eq!((fault.kind.0, seen), (code, id), "{body}");
         }
     }
 }

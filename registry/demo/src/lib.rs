@@ -1,19 +1,20 @@
 //! Three sample A2A agents, for trying a registry without an agent of one's own.
 //!
-//! Each implements another generation of the protocol, listens on its own loopback port, and does something real with
-//! the text it receives: it converts amounts, scales recipes or plans trips. Data that would come from outside
-//! (exchange rates, timetables) is in fixed tables and called sample data in every answer.
+//! One program serves all of them, each on its own loopback port, and speaks another generation of the protocol for each.
+//! Their cards and answers are data, in the folder `agents`: an agent answers a text that contains the words of a prepared
+//! answer, and names such texts to everybody else.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod agents;
 mod card;
 mod cors;
 mod fault;
+mod generation;
+mod http;
 mod incoming;
 mod jsonrpc;
-mod ledger_converter;
-mod recipe;
+mod operations;
+mod samples;
 mod tasks;
-mod trip;
-mod v0;
 
 pub use agents::{SampleAgent, SampleAgents, start_agents};

@@ -17,7 +17,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// A unique identifier, such as `trip-task-7`.
+    /// A unique identifier, such as `task-7`.
     pub fn number(&self, what: &str) -> String {
         format!(
             "{what}-{}",

@@ -6,6 +6,7 @@
 //! The encoder in this process runs any BERT in the layout of sentence-transformers: `folder` and `config` read the
 //! settings, `tokens`, `forward` and `pooling` turn a text into its vector, `pool` runs that on its own threads, and
 //! `install` and `installed` manage models in the data folder.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod config;
 mod encoder;

@@ -17,9 +17,8 @@ pub struct IndexConfig {
     pub filter_cache: u64,
     /// Limits of the precomputed facet values.
     pub facets: FacetLimits,
-    /// Number of changed agents in the overlay from which [`Index::overlay_full`](super::Index::overlay_full) asks for a
-    /// commit. Searches hide up to sixteen times as many, and fail with
-    /// [`IndexError::Behind`](super::IndexError::Behind) beyond that.
+    /// Most changed agents that searches can hide until they are committed. Beyond it searches fail with
+    /// [`IndexError::Behind`](super::IndexError::Behind).
     pub overlay_limit: usize,
 }
 
@@ -31,7 +30,7 @@ impl Default for IndexConfig {
             rebuild_threads: 2,
             filter_cache: 32 * 1024 * 1024,
             facets: FacetLimits::default(),
-            overlay_limit: 10_000,
+            overlay_limit: 160_000,
         }
     }
 }

@@ -13,6 +13,7 @@
 //! changes into it; a rebuild writes a new one beside it and swaps them at the end.
 //!
 //! All calls block; a server runs them off its event loop. [`Index`] is cheap to clone, and all clones share one index.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod analysis;
 mod answer;
@@ -347,11 +348,6 @@ impl Index {
     /// Number of changed agents in the overlay.
     pub fn overlay_len(&self) -> usize {
         lock(&self.0.view).overlay.len()
-    }
-
-    /// Whether the overlay holds so many changes that a commit is due at once.
-    pub fn overlay_full(&self) -> bool {
-        lock(&self.0.view).overlay.is_full()
     }
 
     /// Number of agents in the index, hidden ones included.

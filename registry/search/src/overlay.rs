@@ -18,10 +18,6 @@ use super::filter::LISTED;
 use super::request::FacetName;
 use super::schema::Fields;
 
-/// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes, and
-/// searches fail.
-const HARD_FACTOR: usize = 16;
-
 /// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.
 pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 
@@ -65,6 +61,7 @@ pub(super) struct Overlay {
     /// Digest of all excluded documents.
     digest: u64,
     version: u64,
+    /// Number of changed agents at which the overlay stops recording changes.
     limit: usize,
     /// Whether applied changes are kept too, as during a rebuild: the state it ends with may be older than the serving
     /// one.
@@ -74,7 +71,7 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// Creates an empty overlay that asks for a commit from `limit` agents on.
+    /// An empty overlay for at most `limit` agents.
     pub fn new(limit: usize) -> Self {
         Self {
             changed: HashMap::new(),
@@ -112,7 +109,7 @@ impl Overlay {
                     resolve_again = true;
                 }
                 *known = change;
-            } else if self.changed.len() >= self.limit.saturating_mul(HARD_FACTOR) {
+            } else if self.changed.len() >= self.limit {
                 self.lost = self.lost.max(Some(seq));
             } else {
                 self.changed.insert(agent.id, change);
@@ -168,11 +165,6 @@ impl Overlay {
     /// Number of changed agents in the overlay.
     pub fn len(&self) -> usize {
         self.changed.len()
-    }
-
-    /// Whether the overlay is so large that a commit is due.
-    pub fn is_full(&self) -> bool {
-        self.changed.len() >= self.limit
     }
 
     /// Whether changes newer than `applied` were lost for want of room.

@@ -2,6 +2,7 @@
 //!
 //! Each subject has its acts, views, routes, pages and job together. An act is a function over the
 //! [`Context`](context::Context); it is written and shown in one way, by [`commit`].
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod a2a_agent;
 mod about;

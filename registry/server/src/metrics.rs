@@ -152,6 +152,7 @@ impl Metrics {
         self
     }
 
+    #[allow(clippy::too_many_lines, reason = "it is the table of all metrics")]
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
         registry.register("http_requests", "Requests answered", self.requests.clone());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
-use a2a_crawler::dns::{HickoryResolver, Resolver, StaticResolver};
+use a2a_crawler::dns::{EmptyResolver, HickoryResolver, Resolver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::Guard;
 use url::Url;
@@ -42,9 +42,8 @@ impl Network {
     /// # Errors
     /// The HTTP client cannot be made.
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
-        let resolver = Arc::new(StaticResolver::new());
         let [fetching, ..] = fetcher_configs(config);
-        Self::with(fetching, [None, None], clock, resolver)
+        Self::with(fetching, [None, None], clock, Arc::new(EmptyResolver))
     }
 
     /// Network access with this resolver.

@@ -1,4 +1,5 @@
 //! Loops compiled for the processor at hand, without unsafe code of ours.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// Runs a loop that the compiler has vectorised for 256-bit registers if the processor has them, else for any
 /// processor.

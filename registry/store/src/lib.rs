@@ -3,6 +3,7 @@
 //! Methods are named resource first. Reads take the read pool; every write runs in
 //! [`Store::write`], which on SQLite begins IMMEDIATE on the one write connection, so that writers
 //! queue instead of failing.
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod a2a_tasks;
 pub mod accounts;

@@ -1,9 +1,7 @@
 //! Waivers of policies: granted, ended, and never deleted.
 
 use sea_orm::sea_query::Expr;
-use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::entity::waiver;
@@ -65,15 +63,6 @@ pub async fn waiver_page(
         query = query.filter(waiver::Column::Id.lt(before));
     }
     Ok(query.all(on.connection()).await?)
-}
-
-/// How many waivers of an agent are in force.
-pub async fn waiver_count(on: &impl Handle, agent: Uuid) -> Result<u64, StoreError> {
-    Ok(waiver::Entity::find()
-        .filter(waiver::Column::AgentId.eq(agent))
-        .filter(waiver::Column::EndedAt.is_null())
-        .count(on.connection())
-        .await?)
 }
 
 /// Waivers in force after that identifier, oldest first.

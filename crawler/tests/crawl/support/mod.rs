@@ -3,6 +3,7 @@
 mod canary;
 mod names;
 mod server;
+mod static_resolver;
 mod trust;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
-use a2a_crawler::dns::{Resolver, StaticResolver};
+use a2a_crawler::dns::Resolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 
 pub use canary::Canary;
 pub use names::{NameServer, Zone, address, alias, name_server, resolver_at, text};
 pub use server::{Request, ScriptedReply, Server};
+pub use static_resolver::StaticResolver;
 pub use trust::{Authority, Identity};
 
 /// The only loopback address that the guard of these tests allows.

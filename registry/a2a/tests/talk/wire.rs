@@ -173,7 +173,9 @@ async fn the_1_0_agent_refuses_calls_of_another_version() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_have_the_codes_of_the_protocol() {
     let agents = start_agents(Arc::new(SystemClock)).await.unwrap();
-    let [ledger, recipe, trip] = &agents.agents;
+    let [ledger, recipe, trip] = &agents.agents[..] else {
+        panic!("{agents:?}")
+    };
     let old = [
         format!("{}/", ledger.base_url),
         format!("{}/a2a", recipe.base_url),

@@ -11,6 +11,9 @@ mod secrets;
 #[allow(dead_code, reason = "the crawler's tests use more of it")]
 mod server;
 mod slots;
+#[path = "../../../../crawler/tests/crawl/support/static_resolver.rs"]
+#[allow(dead_code, reason = "the crawler's tests use more of it")]
+mod static_resolver;
 #[path = "../../../../crawler/tests/crawl/support/trust.rs"]
 #[allow(dead_code, reason = "the crawler's tests use more of it")]
 mod trust;
@@ -19,10 +22,10 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use a2a_crawler::SystemClock;
-use a2a_crawler::dns::StaticResolver;
 use a2a_crawler::guard::AllowPorts;
 use serde_json::Value;
 use server::{Request, ScriptedReply, Server};
+use static_resolver::StaticResolver;
 use trust::{Authority, Identity};
 
 use super::*;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use a2a_card::SigningKey;
 use a2a_crawler::Clock;
-use a2a_crawler::dns::StaticResolver;
+use a2a_crawler::dns::EmptyResolver;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_registry_domain::role::Role;
@@ -516,7 +516,7 @@ impl Site {
             extra_ca: Vec::new(),
             key_hosts: Vec::new(),
         };
-        let resolver = Arc::new(StaticResolver::new());
+        let resolver = Arc::new(EmptyResolver);
         let fetcher = Fetcher::new(fetcher, resolver, Arc::clone(&clock)).unwrap();
         let config = ProviderConfig {
             issuer: self.issuer.clone(),

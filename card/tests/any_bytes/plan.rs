@@ -1,9 +1,7 @@
 //! Builds cards from instructions: every byte decides something, and any bytes build some card.
 
+use a2a_card::{MAX_CARD_BYTES, MAX_LIST};
 use serde_json::{Map, Number, Value, json};
-
-use crate::member::MAX_LIST;
-use crate::refusal::MAX_CARD_BYTES;
 
 /// Names and values that the reader knows, in every generation's spelling.
 const WORDS: [&str; 88] = [
@@ -215,8 +213,9 @@ impl Plan<'_> {
     }
 }
 
-/// The card that the data builds: a seed with changes, written as JSON, with a few bytes overwritten.
-pub(super) fn card(data: &[u8]) -> Vec<u8> {
+/// The card that the data builds: a seed with changes, written as JSON, with a few bytes overwritten. It is at most
+/// [`MAX_CARD_BYTES`] long, and always the same for the same data.
+pub fn card(data: &[u8]) -> Vec<u8> {
     let mut plan = Plan {
         data,
         room: MAX_CARD_BYTES / 2,
@@ -246,8 +245,9 @@ pub(super) fn card(data: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use a2a_card::parse;
+
     use super::*;
-    use crate::parse;
 
     #[test]
     fn the_same_instructions_build_the_same_card() {

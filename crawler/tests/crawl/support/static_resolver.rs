@@ -1,12 +1,11 @@
-//! Resolver with scripted answers, for tests and for closed networks without DNS.
+//! Resolver with scripted answers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use a2a_crawler::dns::{DnsError, Resolver, TxtAnswer};
 use async_trait::async_trait;
-
-use super::{DnsError, Resolver, TxtAnswer};
 
 type ScriptedAnswer = Result<Vec<IpAddr>, DnsError>;
 

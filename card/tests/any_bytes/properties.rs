@@ -1,14 +1,14 @@
 //! Properties that hold for any bytes.
 
-use serde_json::Value;
+use std::fmt;
 
-use crate::text::is_hidden;
-use crate::{
+use a2a_card::{
     AgentCard, ChangeClass, ConversionTarget, Family, KeySet, LintContext, MAX_FINDINGS,
     ParseError, Parsed, VerificationResult, all_findings, all_findings_in, auth_labels,
-    capability_labels, content_digest, convert, diff, digest, parse, rules, sarif,
-    security_sentences, signature_state, signing_summary, tags, verify,
+    capability_labels, content_digest, convert, diff, digest, is_hidden, parse, rules,
+    sarif_results, security_sentences, signature_state, signing_summary, tags, verify,
 };
+use serde_json::Value;
 
 /// Checks a property of the bytes and of the result of parsing them. The error says what is wrong.
 pub type PropertyCheck = fn(&[u8], Result<&Parsed, &ParseError>) -> Result<(), String>;
@@ -22,13 +22,18 @@ pub struct Property {
 }
 
 /// A property that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{property}: {what}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenProperty {
     /// The name of the property.
     pub property: &'static str,
     /// What is wrong.
     pub what: String,
+}
+
+impl fmt::Display for BrokenProperty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.what)
+    }
 }
 
 /// All properties.
@@ -158,7 +163,7 @@ fn words(_: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> 
 fn results(bytes: &[u8], outcome: Result<&Parsed, &ParseError>) -> Result<(), String> {
     let Ok(parsed) = outcome else { return Ok(()) };
     let findings = all_findings(parsed, bytes);
-    let results = sarif::results("card.json", bytes, &findings);
+    let results = sarif_results("card.json", bytes, &findings);
     ensure(results.len() == findings.len(), || {
         format!("{} results", results.len())
     })?;

@@ -1,0 +1,70 @@
+//! What distinguishes the generations of the protocol for an agent: names of methods and roles, and the forms of messages
+//! and tasks.
+
+use a2a_client::{v0, v1};
+use serde_json::{Value, json};
+
+use super::operations::Operation;
+
+/// A generation of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// 0.2 and 0.3, over JSON-RPC.
+    V0,
+    /// 1.0, over JSON-RPC and HTTP+JSON.
+    V1,
+}
+
+impl Generation {
+    /// The operation that a JSON-RPC method stands for.
+    pub fn operation(self, method: &str) -> Option<Operation> {
+        let operation = match (self, method) {
+            (Self::V0, v0::SEND) | (Self::V1, v1::SEND) => Operation::Send,
+            (Self::V0, v0::STREAM) | (Self::V1, v1::STREAM) => Operation::Stream,
+            (Self::V0, v0::GET) | (Self::V1, v1::GET) => Operation::Get,
+            (Self::V0, v0::CANCEL) | (Self::V1, v1::CANCEL) => Operation::Cancel,
+            (Self::V0, v0::SUBSCRIBE) | (Self::V1, v1::SUBSCRIBE) => Operation::Subscribe,
+            (Self::V1, v1::LIST) => Operation::List,
+            (Self::V1, v1::EXTENDED_CARD) => Operation::ExtendedCard,
+            (Self::V0, method) if method.starts_with("tasks/pushNotificationConfig/") => {
+                Operation::Push
+            }
+            (Self::V1, method) if method.contains("TaskPushNotificationConfig") => Operation::Push,
+            _ => return None,
+        };
+        Some(operation)
+    }
+
+    /// The role of whoever sends a message to an agent.
+    pub fn user_role(self) -> &'static str {
+        match self {
+            Self::V0 => "user",
+            Self::V1 => "ROLE_USER",
+        }
+    }
+
+    /// A message of the agent.
+    pub fn message(self, message_id: &str, context_id: &str, text: &str) -> Value {
+        let mut message = match self {
+            Self::V0 => v0::message("agent", message_id, text),
+            Self::V1 => v1::message("ROLE_AGENT", message_id, text),
+        };
+        message["contextId"] = context_id.into();
+        message
+    }
+
+    /// A completed task. `now` is RFC 3339.
+    pub fn task(self, id: &str, context_id: &str, now: &str, artifacts: Vec<Value>) -> Value {
+        let mut task = json!({
+            "id": id,
+            "contextId": context_id,
+            "status": {"state": "completed", "timestamp": now},
+            "artifacts": artifacts,
+        });
+        match self {
+            Self::V0 => task["kind"] = "task".into(),
+            Self::V1 => task["status"]["state"] = "TASK_STATE_COMPLETED".into(),
+        }
+        task
+    }
+}

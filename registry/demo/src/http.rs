@@ -1,0 +1,160 @@
+//! The bindings of the protocol: JSON-RPC (1.0 section 9, and all of 0.2 and 0.3), and HTTP+JSON (1.0 section 11).
+
+use a2a_client::v1;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::{Map, Value};
+
+use super::card::ServedCard;
+use super::fault::{self, Fault};
+use super::generation::Generation;
+use super::jsonrpc;
+use super::operations::{Agent, Operation, OperationResult};
+use super::samples::Sample;
+
+/// The media type of 1.0's answers over HTTP+JSON.
+const A2A_JSON: &str = "application/a2a+json";
+
+/// Registers the card of an agent and its interfaces.
+pub(super) fn configure(config: &mut web::ServiceConfig, sample: &Sample, card: &ServedCard) {
+    let card = card.clone();
+    let serve_card = move |request: HttpRequest| {
+        let response = card.respond(&request);
+        async move { response }
+    };
+    config
+        .service(web::resource(sample.card_path).route(web::get().to(serve_card)))
+        .service(web::resource(sample.rpc_paths.to_vec()).route(web::post().to(answer_rpc)));
+    if sample.generation == Generation::V1 {
+        config.service(web::resource("/rest/{path:.*}").to(answer_rest));
+    }
+}
+
+async fn answer_rpc(
+    agent: web::Data<Agent>,
+    request: HttpRequest,
+    body: web::Bytes,
+) -> HttpResponse {
+    let generation = agent.generation;
+    let call = match jsonrpc::read(&body) {
+        Ok(call) => call,
+        Err((id, fault)) => return jsonrpc::refuse(&id, &fault.rpc(generation)),
+    };
+    let result = check_version(generation, &request).and_then(|()| {
+        let operation = generation
+            .operation(&call.method)
+            .ok_or_else(|| Fault::unknown_method(&call.method))?;
+        agent.perform(operation, &call.params)
+    });
+    match result {
+        Ok(OperationResult::Single(document)) => {
+            jsonrpc::respond(&jsonrpc::result(&call.id, &document))
+        }
+        Ok(OperationResult::Events(events)) => {
+            let events = events.iter().map(|event| jsonrpc::result(&call.id, event));
+            event_stream(events)
+        }
+        Err(fault) => jsonrpc::refuse(&call.id, &fault.rpc(generation)),
+    }
+}
+
+async fn answer_rest(
+    agent: web::Data<Agent>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: web::Bytes,
+) -> HttpResponse {
+    let result = rest_operation(request.method().as_str(), &path)
+        .ok_or_else(|| Fault::unknown_method(request.path()))
+        .and_then(|(operation, id)| {
+            check_version(agent.generation, &request)?;
+            let params = match operation {
+                Operation::Send | Operation::Stream => read_object(&body)?,
+                Operation::List => query(&request)
+                    .map(|(name, value)| (name, Value::from(value)))
+                    .collect(),
+                _ => Map::from_iter([("id".to_owned(), Value::from(id))]),
+            };
+            agent.perform(operation, &params)
+        });
+    let (status, document) = match result {
+        Ok(OperationResult::Events(events)) => return event_stream(events.into_iter()),
+        Ok(OperationResult::Single(document)) => (StatusCode::OK, document),
+        Err(fault) => fault.rest(),
+    };
+    HttpResponse::build(status)
+        .content_type(A2A_JSON)
+        .body(document.to_string())
+}
+
+/// The operation that a method and a path below `/rest` stand for, and the id of the task that the path names.
+fn rest_operation<'a>(method: &str, path: &'a str) -> Option<(Operation, &'a str)> {
+    match (method, path) {
+        ("POST", "message:send") => Some((Operation::Send, "")),
+        ("POST", "message:stream") => Some((Operation::Stream, "")),
+        ("GET", "tasks") => Some((Operation::List, "")),
+        _ => {
+            let task = path.strip_prefix("tasks/")?;
+            match (method, task.rsplit_once(':')) {
+                ("POST", Some((id, "cancel"))) => Some((Operation::Cancel, id)),
+                (_, Some((id, "subscribe"))) => Some((Operation::Subscribe, id)),
+                ("GET", _) => Some((Operation::Get, task)),
+                _ => None,
+            }
+        }
+    }
+}
+
+fn read_object(body: &[u8]) -> Result<Map<String, Value>, Fault> {
+    match serde_json::from_slice(body).map_err(|error| Fault::not_json(&error))? {
+        Value::Object(params) => Ok(params),
+        _ => Err(Fault::new(
+            fault::INVALID_REQUEST,
+            "the body is a JSON object",
+        )),
+    }
+}
+
+/// The names and values of the query.
+fn query(request: &HttpRequest) -> impl Iterator<Item = (String, String)> {
+    url::form_urlencoded::parse(request.query_string().as_bytes())
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+}
+
+/// Refuses a call of another version than 1.0 to an agent that speaks 1.0. A call without the header counts as 0.3; the
+/// version may also be in the query (1.0 section 3.6).
+fn check_version(generation: Generation, request: &HttpRequest) -> Result<(), Fault> {
+    if generation == Generation::V0 {
+        return Ok(());
+    }
+    let header = request.headers().get("A2A-Version");
+    let header = header.and_then(|value| value.to_str().ok());
+    let asked = header.map(str::to_owned).or_else(|| {
+        query(request)
+            .find(|(name, _)| name.eq_ignore_ascii_case("A2A-Version"))
+            .map(|(_, value)| value)
+    });
+    let asked = asked.as_deref().unwrap_or_default().trim();
+    if asked == v1::VERSION {
+        return Ok(());
+    }
+    let asked: String = asked.chars().take(20).collect();
+    let asked = if asked.is_empty() {
+        "no A2A-Version".to_owned()
+    } else {
+        format!("A2A-Version {asked}")
+    };
+    Err(Fault::new(
+        fault::VERSION,
+        format!("the call names {asked}; this agent speaks 1.0"),
+    ))
+}
+
+/// Events as `text/event-stream`, one `data` line each. JSON has no line breaks of its own.
+fn event_stream(events: impl Iterator<Item = Value>) -> HttpResponse {
+    let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header(("Cache-Control", "no-store"))
+        .body(body)
+}
