@@ -16,7 +16,7 @@ const TABLES: [Table; 2] = [
     (
         "migrations/src",
         "*",
-        "a migration lists its tables, and is never changed once it has landed",
+        "a migration lists its tables, and is never changed once it was released",
     ),
     (
         "registry/server/src/metrics.rs",

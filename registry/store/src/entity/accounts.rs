@@ -24,8 +24,7 @@ pub mod account {
         pub roles: Option<String>,
         /// Microseconds; null while it may be used.
         pub disabled_at: Option<i64>,
-        /// When its identity provider issued the last claims that let it in; microseconds. Null for an account of no provider,
-        /// and for one of a provider until the first start that counts its absence.
+        /// When its identity provider issued the last claims that let it in; microseconds. Null for an account of no provider.
         pub claims_valid_at: Option<i64>,
         /// Since when the claims of its identity provider do not let it in; microseconds. Null while they do, and for an
         /// account of no provider.
