@@ -17,7 +17,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::providers::{Entry, EntryRefusal, Holder};
@@ -103,9 +103,7 @@ async fn brought_up_to_date(
         Some(known) => changed(&write, &mut ledger, known, holder, entry).await?,
         None => made(&write, &mut ledger, holder, entry).await?,
     };
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(account)
 }
 
@@ -126,9 +124,7 @@ async fn refuse_holder(
         if let Some(known) = known.filter(is_newer) {
             end_access(&write, &mut ledger, known, holder).await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
+        commit_ledger(context, write, ledger).await?;
     }
     let error = AppError::new(ErrorKind::Forbidden, refusal.text.clone());
     Ok(error.refused(RefusalReason::NotAdmitted))

@@ -18,7 +18,7 @@ use crate::accounts::records::{
 };
 use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
@@ -140,9 +140,7 @@ pub async fn account_create(
         data,
     );
     let view = account_view(&write, row).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(view)
 }
 
@@ -188,9 +186,7 @@ pub async fn account_patch(
             data,
         );
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(after)
 }
 

@@ -17,7 +17,7 @@ use crate::accounts::records::{
 use crate::authentication::scopes_of;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
@@ -59,9 +59,7 @@ pub async fn token_create(
     write.token_insert(row.clone()).await?;
     let data = json!({"account": account.name, "name": row.name, "scopes": row.scopes});
     ledger.event(EventKind::TokenCreated, &row.id.to_string(), &by.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(CreatedToken {
         token: token_view(context, row, &account),
         secret,
@@ -303,8 +301,5 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});
     ledger.event(EventKind::TokenRevoked, &id.to_string(), &by.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }

@@ -406,7 +406,8 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Writes everything, events last, and returns what was touched. The caller commits.
+    /// Writes everything, events last, and returns what was touched, which the caller commits and publishes by
+    /// [`commit_written`](crate::commit::publish::commit_written).
     ///
     /// # Errors
     /// Where the database fails; nothing is kept then.

@@ -17,7 +17,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
-use crate::commit::publish::{after_act, after_write};
+use crate::commit::publish::{commit_act, commit_ledger};
 use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
@@ -124,9 +124,7 @@ pub async fn domain_vouch(
         if !changed {
             follow_coverage(context, &write, &mut ledger, &row).await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_act(context, &touched).await;
+        commit_act(context, write, ledger).await?;
     }
     domain_view(context, caller, row.id).await
 }
@@ -241,9 +239,7 @@ pub async fn domain_recrawl(
         actor,
         json!({"full": wish.full}),
     );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     context.wake.visits.notify_one();
     Ok(accepted)
 }

@@ -17,7 +17,7 @@ use crate::admission::policies::follow_policies;
 use crate::caller::{Account, Caller};
 use crate::commit::approver::{Approver, check_reason};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::{commit_act, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -71,11 +71,11 @@ async fn review_decide(
     verdict: Verdict,
 ) -> Result<Review, AppError> {
     let touched = decide(context, caller, id, decision, verdict).await?;
-    after_act(context, &touched).await;
+    searchable(context, &[&touched]).await;
     review_view(context, review_row(context, id).await?).await
 }
 
-/// Decides and commits; the caller publishes.
+/// Decides; the caller waits for the index.
 pub(super) async fn decide(
     context: &Context,
     caller: &Caller,
@@ -118,7 +118,7 @@ pub(super) async fn decide(
     // What is served has changed.
     follow_policies(context, &write, &mut ledger, &mut state).await?;
     let touched = ledger.write(&write).await?;
-    write.commit().await?;
+    commit_written(context, write, [&touched]).await?;
     Ok(touched)
 }
 
@@ -253,9 +253,7 @@ pub async fn approval_withdraw(
         &account.name,
         data,
     );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     review_view(context, review_row(context, id).await?).await
 }
 

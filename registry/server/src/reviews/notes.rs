@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -64,9 +64,7 @@ pub async fn comment_add(
         &account.name,
         data,
     );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(ReviewComment {
         id: row.id,
         author: account.name.clone(),
@@ -146,9 +144,7 @@ pub(crate) async fn review_patch(
         &account.name,
         data,
     );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     let row = review_row(context, id).await?;
     let part = edited(&row);
     let view: Review = review_view(context, row).await?;
