@@ -69,7 +69,7 @@ pub(crate) fn entry_event(
     actor: &str,
 ) {
     let data = json!({"identifier": row.identifier, "type": row.media_type});
-    ledger.event(kind, &row.id.to_string(), actor, data);
+    ledger.event(kind, row.id, actor, data);
 }
 
 /// Ends these entries.

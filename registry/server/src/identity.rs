@@ -167,13 +167,8 @@ async fn end_access(
         "account": account.name, "roles": account.roles, "roles_before": before, "issuer": holder.issuer,
         "issuer_groups_before": groups, "tokens_ended": tokens,
     });
-    let subject = account.id.to_string();
-    ledger.event(
-        EventKind::AccountAccessEnded,
-        &subject,
-        &holder.issuer,
-        data,
-    );
+    let kind = EventKind::AccountAccessEnded;
+    ledger.event(kind, account.id, &holder.issuer, data);
     Ok(())
 }
 
@@ -230,8 +225,7 @@ async fn made(
         "account": row.name, "roles": entry.roles.to_string(), "issuer": holder.issuer,
         "subject": holder.subject, "issuer_groups": names,
     });
-    let subject = row.id.to_string();
-    ledger.event(EventKind::AccountCreated, &subject, &holder.issuer, data);
+    ledger.event(EventKind::AccountCreated, row.id, &holder.issuer, data);
     Ok(row)
 }
 
@@ -290,8 +284,7 @@ async fn changed(
             "issuer": holder.issuer, "issuer_groups": entry.groups, "issuer_groups_before": groups,
             "access_restored": had_ended,
         });
-        let subject = account.id.to_string();
-        ledger.event(EventKind::AccountChanged, &subject, &holder.issuer, data);
+        ledger.event(EventKind::AccountChanged, account.id, &holder.issuer, data);
     }
     Ok(account)
 }

@@ -336,8 +336,8 @@ async fn migrate_up(on: &DatabaseConnection) -> Result<(), StoreError> {
     Ok(Migrator::up(on, None).await?)
 }
 
-/// Refuses a database that a program of before the first release has made: its migrations were others, and what they left
-/// undone is not done any more.
+/// Refuses a database that was made before the first release. Its schema came about by other migrations, and nothing here
+/// completes what those left to later starts.
 async fn refuse_unreleased(on: &DatabaseConnection) -> Result<(), StoreError> {
     let applied = Migrator::get_migration_models(on).await?;
     let steps = Migrator::migrations();

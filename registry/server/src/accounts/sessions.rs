@@ -140,7 +140,7 @@ async fn begin(
     let data = json!({
         "account": name, "token": row.token_id, "issuer": issuer, "address": client.address,
     });
-    ledger.event(EventKind::SessionBegun, &row.id.to_string(), name, data);
+    ledger.event(EventKind::SessionBegun, row.id, name, data);
     commit_ledger(context, write, ledger).await?;
     Ok(secret)
 }
@@ -302,7 +302,7 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
     }
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let data = json!({"account": owner.name});
-    ledger.event(EventKind::SessionRevoked, &id.to_string(), &by.name, data);
+    ledger.event(EventKind::SessionRevoked, id, &by.name, data);
     commit_ledger(context, write, ledger).await
 }
 

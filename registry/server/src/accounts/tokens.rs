@@ -58,7 +58,7 @@ pub async fn token_create(
     };
     write.token_insert(row.clone()).await?;
     let data = json!({"account": account.name, "name": row.name, "scopes": row.scopes});
-    ledger.event(EventKind::TokenCreated, &row.id.to_string(), &by.name, data);
+    ledger.event(EventKind::TokenCreated, row.id, &by.name, data);
     commit_ledger(context, write, ledger).await?;
     Ok(CreatedToken {
         token: token_view(context, row, &account),
@@ -128,12 +128,7 @@ async fn account_for(
     let account = account_row(name, &roles, ledger.now(), context.entropy.as_ref());
     write.account_insert(account.clone()).await?;
     let data = json!({"account": name, "roles": roles.to_string()});
-    ledger.event(
-        EventKind::AccountCreated,
-        &account.id.to_string(),
-        &by.name,
-        data,
-    );
+    ledger.event(EventKind::AccountCreated, account.id, &by.name, data);
     Ok(account)
 }
 
@@ -300,6 +295,6 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});
-    ledger.event(EventKind::TokenRevoked, &id.to_string(), &by.name, data);
+    ledger.event(EventKind::TokenRevoked, id, &by.name, data);
     commit_ledger(context, write, ledger).await
 }

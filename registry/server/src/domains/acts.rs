@@ -233,12 +233,8 @@ pub async fn domain_recrawl(
         .as_ref()
         .map_or("anyone", |account| account.name.as_str());
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    ledger.event(
-        EventKind::DomainRecrawl,
-        &row.name,
-        actor,
-        json!({"full": wish.full}),
-    );
+    let data = json!({"full": wish.full});
+    ledger.event(EventKind::DomainRecrawl, &row.name, actor, data);
     commit_ledger(context, write, ledger).await?;
     context.wake.visits.notify_one();
     Ok(accepted)

@@ -238,12 +238,8 @@ async fn end_registrations(
         if withdrawal.withdrawn.contains(&source.id) {
             let ends = withdrawal.ending.contains(&source.id);
             let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
-            ledger.event(
-                EventKind::DomainWithdrawn,
-                &row.name,
-                &withdrawal.by.name,
-                data,
-            );
+            let kind = EventKind::DomainWithdrawn;
+            ledger.event(kind, &row.name, &withdrawal.by.name, data);
         }
     }
     for id in &withdrawal.ending {

@@ -171,13 +171,8 @@ impl DecisionCase<'_> {
         }
         let data = json!({"agent": state.agent.id, "digest": self.key.digest,
             "approvals": so_far, "needed": needed, "reason": self.reason});
-        let subject = question.id.to_string();
-        ledger.event(
-            EventKind::ReviewApproval,
-            &subject,
-            &self.account.name,
-            data,
-        );
+        let kind = EventKind::ReviewApproval;
+        ledger.event(kind, question.id, &self.account.name, data);
         Ok(())
     }
 
@@ -247,12 +242,7 @@ pub async fn approval_withdraw(
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"agent": state.agent.id, "taken_back": true});
-    ledger.event(
-        EventKind::ReviewApproval,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
+    ledger.event(EventKind::ReviewApproval, id, &account.name, data);
     commit_act(context, write, ledger).await?;
     review_view(context, review_row(context, id).await?).await
 }

@@ -64,8 +64,8 @@ pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFee
         scopes: Some(account.scopes.to_string()),
     };
     write.feed_put(row).await?;
-    let (id, data) = (account.id.to_string(), json!({"account": account.name}));
-    ledger.event(EventKind::FeedCreated, &id, &account.name, data);
+    let data = json!({"account": account.name});
+    ledger.event(EventKind::FeedCreated, account.id, &account.name, data);
     commit_ledger(context, write, ledger).await?;
     Ok(CreatedFeed {
         url: format!("{}/feeds/{secret}", context.config.public_url()),
@@ -84,8 +84,8 @@ pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppEr
         return Err(AppError::not_found("You have no feed."));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let (id, data) = (account.id.to_string(), json!({"account": account.name}));
-    ledger.event(EventKind::FeedRevoked, &id, &account.name, data);
+    let data = json!({"account": account.name});
+    ledger.event(EventKind::FeedRevoked, account.id, &account.name, data);
     commit_ledger(context, write, ledger).await
 }
 

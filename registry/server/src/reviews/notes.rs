@@ -58,12 +58,7 @@ pub async fn comment_add(
     };
     write.comment_insert(row.clone()).await?;
     let data = json!({"agent": seen.agent_id, "comment": row.id});
-    ledger.event(
-        EventKind::ReviewCommented,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
+    ledger.event(EventKind::ReviewCommented, id, &account.name, data);
     commit_ledger(context, write, ledger).await?;
     Ok(ReviewComment {
         id: row.id,
@@ -138,12 +133,7 @@ pub(crate) async fn review_patch(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.put_review(&row);
     let data = json!({"agent": row.agent_id, "assignee": patch.assignee, "due": patch.due});
-    ledger.event(
-        EventKind::ReviewAssigned,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
+    ledger.event(EventKind::ReviewAssigned, id, &account.name, data);
     commit_ledger(context, write, ledger).await?;
     let row = review_row(context, id).await?;
     let part = edited(&row);

@@ -81,7 +81,7 @@ pub async fn agent_report(
         at: now.0,
     };
     let data = json!({"review": review});
-    ledger.event(EventKind::AgentReported, &seen.id.to_string(), actor, data);
+    ledger.event(EventKind::AgentReported, seen.id, actor, data);
     // The review's row must exist before a row that refers to it.
     let touched = ledger.write(&write).await?;
     write.report_insert(row).await?;

@@ -170,7 +170,7 @@ pub mod used_attempt {
     }
 }
 
-/// An attempt to sign in as it was kept before browsers kept it themselves. Nothing reads or writes it.
+/// An attempt to sign in. Nothing reads or writes it: browsers keep their attempts, sealed.
 pub mod sign_in_attempt {
     use crate::entity::prelude::*;
 
