@@ -72,21 +72,10 @@ pub mod agent {
         pub retired_at: Option<i64>,
     }
 
-    impl Model {
-        /// Its lifecycle state.
-        pub fn lifecycle(&self) -> Result<Lifecycle, StoreError> {
-            self.lifecycle.of("agents", "lifecycle", self.id)
-        }
-
-        /// Its visibility.
-        pub fn visibility(&self) -> Result<Visibility, StoreError> {
-            self.visibility.of("agents", "visibility", self.id)
-        }
-
-        /// Its liveness.
-        pub fn liveness(&self) -> Result<LivenessState, StoreError> {
-            self.liveness.of("agents", "liveness", self.id)
-        }
+    enum_columns! { "agents", id:
+        lifecycle -> Lifecycle,
+        visibility -> Visibility,
+        liveness -> LivenessState,
     }
 }
 
@@ -184,23 +173,10 @@ pub mod version {
         pub standing: Kept<CoverageLevel>,
     }
 
-    impl Model {
-        /// How it differs from the version approved then.
-        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
-            let kept = self.change_class.as_ref();
-            kept.map(|kept| kept.of("versions", "change_class", self.id))
-                .transpose()
-        }
-
-        /// The decision on it.
-        pub fn state(&self) -> Result<VersionState, StoreError> {
-            self.state.of("versions", "state", self.id)
-        }
-
-        /// Its coverage.
-        pub fn standing(&self) -> Result<CoverageLevel, StoreError> {
-            self.standing.of("versions", "standing", self.id)
-        }
+    enum_columns! { "versions", id:
+        change_class -> Option<ChangeClass>,
+        state -> VersionState,
+        standing -> CoverageLevel,
     }
 }
 

@@ -98,22 +98,15 @@ pub mod domain {
             self.vouched_reason = None;
         }
 
-        /// Its state.
-        pub fn state(&self) -> Result<DomainState, StoreError> {
-            self.state.of("domains", "state", self.id)
-        }
-
         /// Whether its owner has proved it by a record or a file. An operator's word is no such proof.
         pub fn is_proved(&self) -> bool {
             self.state == DomainState::Verified && self.owner_id.is_some()
         }
+    }
 
-        /// Who has opted it out of being listed.
-        pub fn opted_out_by(&self) -> Result<Option<OptOut>, StoreError> {
-            let kept = self.opted_out_by.as_ref();
-            kept.map(|kept| kept.of("domains", "opted_out_by", self.id))
-                .transpose()
-        }
+    enum_columns! { "domains", id:
+        state -> DomainState,
+        opted_out_by -> Option<OptOut>,
     }
 }
 

@@ -58,23 +58,10 @@ pub mod review {
         pub decided_at: Option<i64>,
     }
 
-    impl Model {
-        /// How the version differs from the one approved before.
-        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
-            let kept = self.change_class.as_ref();
-            kept.map(|kept| kept.of("reviews", "change_class", self.id))
-                .transpose()
-        }
-
-        /// What it was opened for.
-        pub fn kind(&self) -> Result<ReviewKind, StoreError> {
-            self.kind.of("reviews", "kind", self.id)
-        }
-
-        /// Whether it is decided, and how.
-        pub fn state(&self) -> Result<ReviewState, StoreError> {
-            self.state.of("reviews", "state", self.id)
-        }
+    enum_columns! { "reviews", id:
+        change_class -> Option<ChangeClass>,
+        kind -> ReviewKind,
+        state -> ReviewState,
     }
 }
 
@@ -101,10 +88,7 @@ pub mod event {
         pub data: String,
     }
 
-    impl Model {
-        /// What happened.
-        pub fn kind(&self) -> Result<EventKind, StoreError> {
-            self.kind.of("events", "kind", self.seq)
-        }
+    enum_columns! { "events", seq:
+        kind -> EventKind,
     }
 }

@@ -4,6 +4,29 @@
     reason = "a table is described at its module, and a column where its name does not say what it is"
 )]
 
+/// Gives each column with an enum of the domain a method of its name, which fails where this program does not know the value.
+macro_rules! enum_columns {
+    ($table:literal, $key:ident:) => {};
+    ($table:literal, $key:ident: $column:ident -> Option<$value:ident>, $($rest:tt)*) => {
+        impl Model {
+            pub fn $column(&self) -> Result<Option<$value>, StoreError> {
+                let kept = self.$column.as_ref();
+                kept.map(|kept| kept.of($table, stringify!($column), self.$key))
+                    .transpose()
+            }
+        }
+        enum_columns! { $table, $key: $($rest)* }
+    };
+    ($table:literal, $key:ident: $column:ident -> $value:ident, $($rest:tt)*) => {
+        impl Model {
+            pub fn $column(&self) -> Result<$value, StoreError> {
+                self.$column.of($table, stringify!($column), self.$key)
+            }
+        }
+        enum_columns! { $table, $key: $($rest)* }
+    };
+}
+
 mod a2a;
 mod accounts;
 mod agents;
