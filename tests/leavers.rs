@@ -32,7 +32,6 @@ both_databases!(
     roles_that_an_admin_has_set_rest_until_the_next_sign_in,
     the_last_admin_keeps_the_role_alone,
     whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in,
-    absence_is_counted_from_the_upgrade,
     of_claims_that_come_at_once_the_newest_count
 );
 
@@ -282,29 +281,6 @@ async fn whoever_is_not_confirmed_for_long_is_suspended_until_the_next_sign_in(u
         .await;
     stage.advance(Duration::days(60));
     assert!(own.open(&stage).await.0);
-}
-
-/// Accounts that an earlier version has made have all the days before them, once.
-async fn absence_is_counted_from_the_upgrade(url: &str) {
-    let stage = Stage::new(url).await;
-    come(&stage, &holder("1", &[], 0)).await.unwrap();
-    let own = Credentials::of(&stage).await;
-    stage.advance(Duration::days(20));
-    let mut row = account_by_name(&stage.store, NAME).await.unwrap().unwrap();
-    row.claims_valid_at = None;
-    let write = stage.store.write().await.unwrap();
-    write.account_update(&row).await.unwrap();
-    write.commit().await.unwrap();
-    let mut stage = stage.restart(|_| ()).await;
-    for _ in 0..2 {
-        stage.advance(Duration::days(3));
-        assert!(own.open(&stage).await.0);
-        stage = stage.restart(|_| ()).await;
-    }
-    stage.advance(Duration::days(1));
-    assert!(!own.open(&stage).await.0);
-    let admin = account_by_name(&stage.store, "admin").await.unwrap();
-    assert_eq!(admin.unwrap().claims_valid_at, None);
 }
 
 /// Whatever comes first and however many, the newest claims decide.

@@ -3,7 +3,6 @@
 //! The registry's own fetcher checks the proofs; only the name server and the clock are scripted.
 
 mod approval;
-mod attribution;
 mod bulk;
 mod coverage;
 mod dispute;

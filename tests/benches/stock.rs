@@ -354,7 +354,7 @@ pub async fn add_sources(database: &DatabaseConnection, sources: &NewSources<'_>
              SELECT d.id, 'url', 'http://' || d.name || '/' || ({first} + {number} * {urls} + n.i), 1, 0, 0, 0, 0, \
              'new', 1 FROM domains AS d, n WHERE d.id > {last_domain}"
         ),
-        // Without it the next start would look for who registered them.
+        // Every source that is registered has a registrant.
         format!(
             "INSERT INTO source_registrants (source_id, account_id, registered_at) \
              SELECT id, {account}, 1 FROM sources WHERE id > {last_source}"

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::config::{Config, KeptEntries};
 use crate::context::Context;
 use crate::error::AppError;
@@ -57,9 +57,7 @@ pub async fn end_expired(context: &Context) -> Result<bool, AppError> {
     let rows = entries::entries_expired(&write, now.0, EXPIRED_AT_ONCE).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     end_entries(&write, &mut ledger, &rows, SYSTEM).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(rows.len() as u64 == EXPIRED_AT_ONCE)
 }
 
@@ -71,7 +69,7 @@ pub(crate) fn entry_event(
     actor: &str,
 ) {
     let data = json!({"identifier": row.identifier, "type": row.media_type});
-    ledger.event(kind, &row.id.to_string(), actor, data);
+    ledger.event(kind, row.id, actor, data);
 }
 
 /// Ends these entries.

@@ -17,7 +17,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::providers::{Entry, EntryRefusal, Holder};
@@ -103,9 +103,7 @@ async fn brought_up_to_date(
         Some(known) => changed(&write, &mut ledger, known, holder, entry).await?,
         None => made(&write, &mut ledger, holder, entry).await?,
     };
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(account)
 }
 
@@ -126,9 +124,7 @@ async fn refuse_holder(
         if let Some(known) = known.filter(is_newer) {
             end_access(&write, &mut ledger, known, holder).await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
+        commit_ledger(context, write, ledger).await?;
     }
     let error = AppError::new(ErrorKind::Forbidden, refusal.text.clone());
     Ok(error.refused(RefusalReason::NotAdmitted))
@@ -171,13 +167,8 @@ async fn end_access(
         "account": account.name, "roles": account.roles, "roles_before": before, "issuer": holder.issuer,
         "issuer_groups_before": groups, "tokens_ended": tokens,
     });
-    let subject = account.id.to_string();
-    ledger.event(
-        EventKind::AccountAccessEnded,
-        &subject,
-        &holder.issuer,
-        data,
-    );
+    let kind = EventKind::AccountAccessEnded;
+    ledger.event(kind, account.id, &holder.issuer, data);
     Ok(())
 }
 
@@ -234,8 +225,7 @@ async fn made(
         "account": row.name, "roles": entry.roles.to_string(), "issuer": holder.issuer,
         "subject": holder.subject, "issuer_groups": names,
     });
-    let subject = row.id.to_string();
-    ledger.event(EventKind::AccountCreated, &subject, &holder.issuer, data);
+    ledger.event(EventKind::AccountCreated, row.id, &holder.issuer, data);
     Ok(row)
 }
 
@@ -294,8 +284,7 @@ async fn changed(
             "issuer": holder.issuer, "issuer_groups": entry.groups, "issuer_groups_before": groups,
             "access_restored": had_ended,
         });
-        let subject = account.id.to_string();
-        ledger.event(EventKind::AccountChanged, &subject, &holder.issuer, data);
+        ledger.event(EventKind::AccountChanged, account.id, &holder.issuer, data);
     }
     Ok(account)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::accounts::bootstrap;
-use crate::accounts::upgrade::{RESERVED_NAME, reserved_name_holders};
+use crate::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
 use crate::config::Config;
 use crate::context::Context;
 use crate::data_dir::DataDir;

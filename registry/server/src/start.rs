@@ -13,7 +13,7 @@ use data_encoding::BASE64;
 
 use crate::a2a_agent::keys::sign_own_card;
 use crate::accounts::bootstrap;
-use crate::accounts::upgrade::prepare_accounts;
+use crate::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
 use crate::admission::rules_changed::hide_forbidden;
 use crate::config::{Config, DatabaseUrl, SynchronousConfig};
 use crate::context::{Context, Wake};
@@ -37,7 +37,6 @@ use crate::memory::searches::SearchCache;
 use crate::memory::stream::VisitStream;
 use crate::memory::token_uses::TokenUses;
 use crate::network::Network;
-use crate::ownership::attribution::attribute_sources;
 use crate::paging::Signer;
 use crate::policy_sets::{CompiledSets, newest_set};
 use crate::providers::Providers;
@@ -109,15 +108,10 @@ impl Context {
             context.entropy.as_ref(),
         )
         .await?;
-        prepare_accounts(&context)
-            .await
-            .map_err(|error| database_failed(&error))?;
-        attribute_sources(&context).await.map_err(|error| {
-            let reason = error.internal.unwrap_or(error.public);
-            StartError(format!(
-                "what was registered could not be attributed: {reason}"
-            ))
-        })?;
+        let reserved = reserved_name_holders(&context.store).await;
+        for holder in reserved.map_err(|error| database_failed(&error))? {
+            tracing::warn!(holder, "{RESERVED_NAME}");
+        }
         hide_before_serving(&context).await?;
         sign_own_card(&context).await?;
         let finished = store_options(&context.config).finish_first_start();

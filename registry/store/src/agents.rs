@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, domain, hold, proof, withdrawn_urn};
+use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::zones;
 use super::rows::{MAX_VALUES, can_be_stored, locked, padded};
 use super::{Handle, Kept, StoreError, Write};
@@ -63,7 +63,7 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Those of these URNs that an agent has or had, whoever may see it.
+/// Those of these URNs that an agent has, retired ones included, whoever may see it.
 pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<String>, StoreError> {
     let mut known = HashSet::new();
     let urns = urns.iter().map(String::as_str);
@@ -76,14 +76,7 @@ pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<Str
             .into_tuple()
             .all(on.connection())
             .await?;
-        let withdrawn: Vec<String> = withdrawn_urn::Entity::find()
-            .select_only()
-            .column(withdrawn_urn::Column::Urn)
-            .filter(withdrawn_urn::Column::Urn.is_in(some.iter().copied()))
-            .into_tuple()
-            .all(on.connection())
-            .await?;
-        known.extend(here.into_iter().chain(withdrawn));
+        known.extend(here);
     }
     Ok(known)
 }
@@ -140,15 +133,7 @@ pub async fn withheld_domains(
             .into_tuple()
             .all(on.connection())
             .await?;
-        let withdrawn: Vec<String> = withdrawn_urn::Entity::find()
-            .select_only()
-            .column(withdrawn_urn::Column::Domain)
-            .distinct()
-            .filter(withdrawn_urn::Column::Domain.is_in(some.iter().copied()))
-            .into_tuple()
-            .all(on.connection())
-            .await?;
-        withheld.extend(decided.into_iter().chain(hidden).chain(withdrawn));
+        withheld.extend(decided.into_iter().chain(hidden));
         withheld.extend(below_proofs(on, some).await?);
     }
     Ok(withheld)
@@ -177,25 +162,16 @@ async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, S
     Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
-/// Every URN that agents of a domain have or had, including retired agents and withdrawn URNs.
+/// Every URN that agents of a domain have, retired ones included.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
-    let mut urns: Vec<String> = withdrawn_urn::Entity::find()
-        .select_only()
-        .column(withdrawn_urn::Column::Urn)
-        .filter(withdrawn_urn::Column::Domain.eq(domain))
-        .into_tuple()
-        .all(on.connection())
-        .await?;
-    let assigned: Vec<String> = agent::Entity::find()
+    Ok(agent::Entity::find()
         .select_only()
         .column(agent::Column::Urn)
         .filter(agent::Column::Domain.eq(domain))
         .filter(agent::Column::Urn.is_not_null())
         .into_tuple()
         .all(on.connection())
-        .await?;
-    urns.extend(assigned);
-    Ok(urns)
+        .await?)
 }
 
 /// The agents of these domains that are not retired, oldest first; inside a write, locked until it ends.

@@ -249,24 +249,25 @@ impl Store {
     /// advisory lock, so that processes that start together do it once.
     ///
     /// # Errors
-    /// Where a step fails; the schema then stands at the step before.
+    /// Where the database is of before the first release, and where a step fails; the schema then stands at the step before.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
-            return Ok(Migrator::up(&self.write, None).await?);
+            return migrate_up(&self.write).await;
         }
         let guard = self.write.begin().await?;
         guard.execute_unprepared(KEEP_IDLE).await?;
         advisory_lock(&guard, MIGRATION_LOCK).await?;
-        let outcome = Migrator::up(&self.write, None).await;
+        let outcome = migrate_up(&self.write).await;
         guard.rollback().await?;
-        Ok(outcome?)
+        outcome
     }
 
     /// The names of the migrations that have not run yet, oldest first.
     ///
     /// # Errors
-    /// Where the database does not respond, or has migrations that this program does not know.
+    /// Where the database does not respond, is of before the first release, or has migrations that this program does not know.
     pub async fn migrations_pending(&self) -> Result<Vec<String>, StoreError> {
+        refuse_unreleased(&self.read).await?;
         let pending = Migrator::get_pending_migrations(&self.read).await?;
         Ok(pending.iter().map(|step| step.name().to_owned()).collect())
     }
@@ -328,6 +329,27 @@ impl Store {
         }
         Ok(self.write.clone().close().await?)
     }
+}
+
+async fn migrate_up(on: &DatabaseConnection) -> Result<(), StoreError> {
+    refuse_unreleased(on).await?;
+    Ok(Migrator::up(on, None).await?)
+}
+
+/// Refuses a database that was made before the first release. Its schema came about by other migrations, and nothing here
+/// completes what those left to later starts.
+async fn refuse_unreleased(on: &DatabaseConnection) -> Result<(), StoreError> {
+    let applied = Migrator::get_migration_models(on).await?;
+    let steps = Migrator::migrations();
+    let Some(first) = steps.first() else {
+        return Ok(());
+    };
+    if applied.is_empty() || applied.iter().any(|step| step.version == first.name()) {
+        return Ok(());
+    }
+    Err(StoreError::other(
+        "it is of a version before the first release, which cannot be upgraded; start with an empty data folder and database, or serve it with the version that made it",
+    ))
 }
 
 /// Opens and closes one connection to PostgreSQL, for the reason of a failure: the pool reports only a timeout. Waits

@@ -1,4 +1,4 @@
-//! Registrants of sources, sources of card versions, and withdrawn URNs.
+//! Registrants of sources, and sources of card versions.
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
@@ -12,9 +12,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{
-    agent, domain, hold, proof, source, source_registrant, version, version_source, withdrawn_urn,
-};
+use super::entity::{agent, domain, hold, source, source_registrant, version, version_source};
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
@@ -231,37 +229,6 @@ pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i
         .await?)
 }
 
-/// A page of the keys of live domains, after `after`: of all, or of those with a source without a registrant.
-pub async fn domains_walk(
-    on: &impl Handle,
-    after: i64,
-    unknown_only: bool,
-    limit: u64,
-) -> Result<Vec<i64>, StoreError> {
-    let mut query = domain::Entity::find()
-        .select_only()
-        .column(domain::Column::Id)
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(domain::Column::Id.gt(after))
-        .order_by_asc(domain::Column::Id)
-        .limit(limit);
-    if unknown_only {
-        let registered = Query::select()
-            .column(source_registrant::Column::SourceId)
-            .from(source_registrant::Entity)
-            .take();
-        let unknown = Query::select()
-            .column(source::Column::DomainId)
-            .from(source::Entity)
-            .and_where(source::Column::EndedAt.is_null())
-            .and_where(source::Column::Kind.ne(SourceKind::Entry.as_str()))
-            .and_where(source::Column::Id.not_in_subquery(registered))
-            .take();
-        query = query.filter(domain::Column::Id.in_subquery(unknown));
-    }
-    Ok(query.into_tuple().all(on.connection()).await?)
-}
-
 /// The live domains with these keys, by key, locked until the write ends.
 pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
     let query = domain::Entity::find()
@@ -283,29 +250,7 @@ pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>,
         .await?)
 }
 
-/// The accounts that have or had a proof of a domain.
-pub async fn accounts_that_proved(on: &impl Handle, domain: i64) -> Result<Vec<Uuid>, StoreError> {
-    Ok(proof::Entity::find()
-        .select_only()
-        .column(proof::Column::AccountId)
-        .distinct()
-        .filter(proof::Column::DomainId.eq(domain))
-        .filter(proof::Column::AccountId.is_not_null())
-        .into_tuple()
-        .all(on.connection())
-        .await?)
-}
-
 impl Write {
-    /// Withdraws a URN for good.
-    pub async fn urn_withdraw(&self, row: withdrawn_urn::Model) -> Result<(), StoreError> {
-        self.insert_rows(
-            [row.into_active_model()],
-            Some(OnConflict::new().do_nothing().to_owned()),
-        )
-        .await
-    }
-
     /// Inserts a registrant of a source; returns whether it is new.
     pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
         // One without an account sees no more than before.

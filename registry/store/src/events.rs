@@ -3,7 +3,6 @@
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Statement,
@@ -94,20 +93,6 @@ pub async fn events_after(
         .filter(event::Column::Seq.gt(seq))
         .order_by_asc(event::Column::Seq)
         .limit(limit)
-        .all(on.connection())
-        .await?)
-}
-
-/// The registrations of a domain and of further sources of it, oldest first.
-pub async fn registrations_of(
-    on: &impl Handle,
-    subject: &str,
-) -> Result<Vec<event::Model>, StoreError> {
-    Ok(event::Entity::find()
-        // As the index over these few says it, which no bound value would match.
-        .filter(Expr::cust("kind = 'domain.registered'"))
-        .filter(event::Column::Subject.eq(subject))
-        .order_by_asc(event::Column::Seq)
         .all(on.connection())
         .await?)
 }

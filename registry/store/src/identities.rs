@@ -1,12 +1,12 @@
 //! Whom of an identity provider each account is, and which attempts to sign in with one were used.
 
-use sea_orm::sea_query::{Expr, OnConflict, Query};
+use sea_orm::sea_query::{Expr, OnConflict};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, TryInsertResult,
 };
 use uuid::Uuid;
 
-use super::entity::{account, identity, used_attempt};
+use super::entity::{identity, used_attempt};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
@@ -56,21 +56,6 @@ pub async fn used_attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
 }
 
 impl Write {
-    /// Begins to count the absence of accounts of identity providers for which nothing counts it yet.
-    pub async fn absences_begin(&self, now: i64) -> Result<u64, StoreError> {
-        let own = Query::select()
-            .column(identity::Column::AccountId)
-            .from(identity::Entity)
-            .take();
-        let outcome = account::Entity::update_many()
-            .col_expr(account::Column::ClaimsValidAt, Expr::value(now))
-            .filter(account::Column::ClaimsValidAt.is_null())
-            .filter(account::Column::Id.in_subquery(own))
-            .exec(self.connection())
-            .await?;
-        Ok(outcome.rows_affected)
-    }
-
     /// Adds somebody.
     pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
         identity::Entity::insert(row.into_active_model())

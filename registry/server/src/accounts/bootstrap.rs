@@ -84,7 +84,7 @@ async fn recover(store: &Store, now: Timestamp, entropy: &dyn Entropy) -> Result
     write.account_update(&changed).await?;
     let mut ledger = Ledger::new(now, entropy);
     let data = json!({"account": ADMIN, "roles": roles.to_string(), "disabled": false});
-    ledger.event(EventKind::AccountChanged, &row.id.to_string(), SYSTEM, data);
+    ledger.event(EventKind::AccountChanged, row.id, SYSTEM, data);
     written(ledger, &write).await?;
     write.commit().await
 }

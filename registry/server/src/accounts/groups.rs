@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::{check_name, check_new_name};
@@ -95,9 +95,7 @@ pub async fn group_put(
             "members_before": before.map(|before| before.members)});
         ledger.event(EventKind::GroupChanged, name, &admin.name, data);
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(after)
 }
 
@@ -122,10 +120,7 @@ pub async fn group_delete(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"group": name, "origin": ADMIN_ORIGIN, "members_before": before.members});
     ledger.event(EventKind::GroupDeleted, name, &admin.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 async fn begin(

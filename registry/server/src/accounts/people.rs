@@ -18,7 +18,7 @@ use crate::accounts::records::{
 };
 use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
@@ -133,16 +133,9 @@ pub async fn account_create(
     set_groups(&write, row.id, &new.groups).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let data = json!({"account": row.name, "roles": roles.to_string(), "groups": new.groups});
-    ledger.event(
-        EventKind::AccountCreated,
-        &row.id.to_string(),
-        &admin.name,
-        data,
-    );
+    ledger.event(EventKind::AccountCreated, row.id, &admin.name, data);
     let view = account_view(&write, row).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(view)
 }
 
@@ -181,16 +174,9 @@ pub async fn account_patch(
             "account": after.name, "roles": after.roles, "groups": after.groups,
             "roles_before": before.roles, "groups_before": before.groups,
         });
-        ledger.event(
-            EventKind::AccountChanged,
-            &after.id.to_string(),
-            &admin.name,
-            data,
-        );
+        ledger.event(EventKind::AccountChanged, after.id, &admin.name, data);
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(after)
 }
 
@@ -215,11 +201,11 @@ async fn change(
             write.tokens_end(row.id, None).await?;
             write.sessions_end(row.id).await?;
             write.feed_delete(row.id).await?;
-            ledger.event(EventKind::AccountDisabled, &row.id.to_string(), by, data);
+            ledger.event(EventKind::AccountDisabled, row.id, by, data);
         }
         Some(false) if row.disabled_at.is_some() => {
             changed.disabled_at = None;
-            ledger.event(EventKind::AccountEnabled, &row.id.to_string(), by, data);
+            ledger.event(EventKind::AccountEnabled, row.id, by, data);
         }
         _ => {}
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::refusals::SIGN_IN_LOG;
@@ -58,8 +58,5 @@ async fn write(context: &Context, summary: &RefusalSummary) -> Result<(), AppErr
         });
         ledger.event(EventKind::SignInRefused, &network, SYSTEM, data);
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }

@@ -20,7 +20,7 @@ use crate::accounts::last_way_in::{refuse_without_way_in, session_lets_in};
 use crate::authentication::{hash, session_secret, within};
 use crate::caller::{Account, Caller, Credential};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::http::client_address::client_address;
@@ -140,10 +140,8 @@ async fn begin(
     let data = json!({
         "account": name, "token": row.token_id, "issuer": issuer, "address": client.address,
     });
-    ledger.event(EventKind::SessionBegun, &row.id.to_string(), name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    ledger.event(EventKind::SessionBegun, row.id, name, data);
+    commit_ledger(context, write, ledger).await?;
     Ok(secret)
 }
 
@@ -304,11 +302,8 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
     }
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     let data = json!({"account": owner.name});
-    ledger.event(EventKind::SessionRevoked, &id.to_string(), &by.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    ledger.event(EventKind::SessionRevoked, id, &by.name, data);
+    commit_ledger(context, write, ledger).await
 }
 
 fn own_scopes(row: &session::Model, roles: &Roles) -> Scopes {

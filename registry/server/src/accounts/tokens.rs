@@ -17,7 +17,7 @@ use crate::accounts::records::{
 use crate::authentication::scopes_of;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
@@ -58,10 +58,8 @@ pub async fn token_create(
     };
     write.token_insert(row.clone()).await?;
     let data = json!({"account": account.name, "name": row.name, "scopes": row.scopes});
-    ledger.event(EventKind::TokenCreated, &row.id.to_string(), &by.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    ledger.event(EventKind::TokenCreated, row.id, &by.name, data);
+    commit_ledger(context, write, ledger).await?;
     Ok(CreatedToken {
         token: token_view(context, row, &account),
         secret,
@@ -130,12 +128,7 @@ async fn account_for(
     let account = account_row(name, &roles, ledger.now(), context.entropy.as_ref());
     write.account_insert(account.clone()).await?;
     let data = json!({"account": name, "roles": roles.to_string()});
-    ledger.event(
-        EventKind::AccountCreated,
-        &account.id.to_string(),
-        &by.name,
-        data,
-    );
+    ledger.event(EventKind::AccountCreated, account.id, &by.name, data);
     Ok(account)
 }
 
@@ -302,9 +295,6 @@ pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Resul
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"account": owner.name, "name": row.name});
-    ledger.event(EventKind::TokenRevoked, &id.to_string(), &by.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    ledger.event(EventKind::TokenRevoked, id, &by.name, data);
+    commit_ledger(context, write, ledger).await
 }

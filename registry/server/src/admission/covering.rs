@@ -62,24 +62,6 @@ impl<'a> DomainCoverage<'a> {
         self.standings.of_version(gave, self.sources.iter())
     }
 
-    /// Whether an agent's source is covered now, or was registered by a former owner of the domain: such an agent
-    /// keeps its URN.
-    pub(crate) fn was_ever_covered(&self, agent: Uuid, once_owners: &[Uuid]) -> bool {
-        let by_owner = |source: &source::Model| {
-            let mut registrants = self.standings.registrants(source.id).iter();
-            registrants.any(|one| one.account_id.is_some_and(|id| once_owners.contains(&id)))
-        };
-        self.feeding(agent)
-            .into_iter()
-            .any(|(source, standing)| standing == CoverageLevel::Covered || by_owner(source))
-    }
-
-    /// Whether an agent has a source.
-    pub(crate) fn is_fed(&self, agent: Uuid) -> bool {
-        let mut sources = self.sources.iter();
-        sources.any(|source| source.agent_id == Some(agent))
-    }
-
     /// The first account that registered a source of an agent.
     pub(crate) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
         let feeding = self.feeding(agent);

@@ -24,7 +24,7 @@ use crate::agent_facts::change_word;
 use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::{after_bulk_write, after_write};
+use crate::commit::publish::{commit_in_bulk, commit_ledger};
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -60,10 +60,7 @@ pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
         .await?;
     let hidden = hide_denied_entries(context, &write).await?;
     let undecided = agents_with_hold(&write, Hold::RulesChanged).await?;
-    write.commit().await?;
-    for touched in &hidden {
-        after_bulk_write(context, touched);
-    }
+    commit_in_bulk(context, write, &hidden).await?;
     if !forbidden.is_empty() {
         let agents = forbidden.len();
         tracing::info!(agents, "hidden until they are decided by the changed rules");
@@ -316,10 +313,7 @@ async fn decide_again(context: &Context, open: &[review::Model]) -> Result<(), A
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     decide_reviewed(context, &write, &mut ledger, open).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 /// Decides again on the agents of these reviews.

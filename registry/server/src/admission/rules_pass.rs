@@ -21,7 +21,7 @@ use crate::admission::rules_changed::{
 };
 use crate::admission::rules_lease::KeptPass;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_bulk_write;
+use crate::commit::publish::commit_in_bulk;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::rules_progress::Stage;
@@ -291,8 +291,7 @@ impl<'a> Pass<'a> {
         kept.total = kept.total.max(kept.decided);
         kept.until = context.now().plus(LEASE).0;
         kept.put(&write).await?;
-        write.commit().await?;
-        after_bulk_write(context, &touched);
+        commit_in_bulk(context, write, [&touched]).await?;
         self.kept = kept;
         self.seq = touched.seq.unwrap_or(self.seq);
         Ok(None)

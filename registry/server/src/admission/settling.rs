@@ -14,7 +14,7 @@ use crate::admission::rules_changed::decide_open_reviews;
 use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -147,8 +147,5 @@ async fn settle_at_once(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
         decide_waiting(context, &write, &mut ledger, &mut state, POLICY).await?;
         follow_policies(context, &write, &mut ledger, &mut state).await?;
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }

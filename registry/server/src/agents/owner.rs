@@ -20,7 +20,7 @@ use crate::agents::views::{agent_show, agent_visible};
 use crate::audience::{check_groups, groups_in, groups_named, kept};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -69,9 +69,7 @@ pub async fn agent_patch(
     follow_policies(context, &write, &mut ledger, &mut state).await?;
     let data = event_data(patch);
     ledger.agent_event(EventKind::AgentUpdated, seen.id, &account.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     agent_show(context, caller, &seen.id.to_string()).await
 }
 

@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::collection_rows::{owners_of, read_filter, sees_collection};
 use crate::commit::ledger::Ledger;
 use crate::commit::policy_numbers::follow_collections;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::names::check_names;
@@ -157,9 +157,7 @@ async fn put(
     follow_audience(&write, &mut ledger, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was changed");
     follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(after)
 }
 
@@ -187,10 +185,7 @@ pub async fn collection_delete(
     follow_audience(&write, &mut ledger, id, name, &curator.name).await?;
     let reason = format!("the collection {name} was deleted");
     follow_collections(&write, &mut ledger, &curator.name, &reason).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 /// A write in which no other one changes collections or makes policy sets: always locked in this order.

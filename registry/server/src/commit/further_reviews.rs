@@ -75,7 +75,7 @@ impl Ledger<'_> {
         if let Some(reason) = reason {
             data["reason"] = json!(reason);
         }
-        self.event(EventKind::ReviewOpened, &id.to_string(), actor, data);
+        self.event(EventKind::ReviewOpened, id, actor, data);
         self.put_review(&review);
         state.further_reviews.push(review);
         id
@@ -98,7 +98,7 @@ impl Ledger<'_> {
         review.decider = Some(by.actor.clone());
         review.reason.clone_from(&by.reason);
         let data = json!({"agent": state.agent.id, "state": outcome});
-        self.event(EventKind::ReviewClosed, &id.to_string(), &by.actor, data);
+        self.event(EventKind::ReviewClosed, id, &by.actor, data);
         self.put_review(&review);
     }
 

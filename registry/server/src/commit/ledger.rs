@@ -126,11 +126,11 @@ impl<'a> Ledger<'a> {
     }
 
     /// Appends an event of anything else.
-    pub fn event(&mut self, kind: EventKind, subject: &str, actor: &str, data: Value) {
+    pub fn event(&mut self, kind: EventKind, subject: impl ToString, actor: &str, data: Value) {
         self.events.push(NewEvent {
             at: self.now,
             kind,
-            subject: subject.into(),
+            subject: subject.to_string(),
             agent_id: None,
             actor: actor.into(),
             data,
@@ -230,12 +230,8 @@ impl<'a> Ledger<'a> {
             created_at: self.now.0,
             decided_at: None,
         };
-        self.event(
-            EventKind::ReviewOpened,
-            &review.id.to_string(),
-            actor,
-            json!({"agent": state.agent.id, "digest": version.digest}),
-        );
+        let data = json!({"agent": state.agent.id, "digest": version.digest});
+        self.event(EventKind::ReviewOpened, review.id, actor, data);
         self.reviews.insert(review.id, review.clone());
         state.open_review = Some(review);
         if class == Some(ChangeClass::Critical) {
@@ -275,12 +271,8 @@ impl<'a> Ledger<'a> {
         review.decided_at = Some(self.now.0);
         review.decider = Some(by.actor.clone());
         review.reason.clone_from(&by.reason);
-        self.event(
-            EventKind::ReviewClosed,
-            &review.id.to_string(),
-            &by.actor,
-            json!({"agent": state.agent.id, "state": outcome}),
-        );
+        let data = json!({"agent": state.agent.id, "state": outcome});
+        self.event(EventKind::ReviewClosed, review.id, &by.actor, data);
         self.reviews.insert(review.id, review);
     }
 
@@ -409,7 +401,8 @@ impl<'a> Ledger<'a> {
         });
     }
 
-    /// Writes everything, events last, and returns what was touched. The caller commits.
+    /// Writes everything, events last, and returns what was touched, which the caller commits and publishes by
+    /// `commit_written`.
     ///
     /// # Errors
     /// Where the database fails; nothing is kept then.

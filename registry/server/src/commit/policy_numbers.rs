@@ -52,7 +52,7 @@ pub(crate) async fn add_set(
         })
         .await?;
     let data = json!({"number": number, "policies": made.policies.len(), "reason": made.reason});
-    ledger.event(EventKind::PolicySet, &number.to_string(), made.author, data);
+    ledger.event(EventKind::PolicySet, number, made.author, data);
     Ok(number)
 }
 

@@ -1,31 +1,85 @@
-//! Publishes a committed write: invalidates caches, wakes followers, and waits for the index.
+//! Commits the write of an act and publishes it: caches are invalidated, followers woken, and the index is waited for. Nothing
+//! else commits a ledger, so that no act can forget a part of that.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2a_registry_store::Write;
+
+use crate::commit::ledger::Ledger;
 use crate::commit::touched::Touched;
 use crate::context::Context;
+use crate::error::AppError;
 
-/// Invalidates the caches that a write has made stale, and wakes the followers.
-pub(crate) fn after_write(context: &Context, touched: &Touched) {
-    touched.log();
-    after_bulk_write(context, touched);
+/// Writes the ledger of a caller's act, and commits and publishes it. If an agent is listed afterwards this waits until the
+/// index has it, so that the caller's next search finds it.
+///
+/// # Errors
+/// Where the database fails; nothing is kept then.
+pub(crate) async fn commit_act(
+    context: &Context,
+    write: Write,
+    ledger: Ledger<'_>,
+) -> Result<(), AppError> {
+    let touched = ledger.write(&write).await?;
+    commit_written(context, write, [&touched]).await?;
+    searchable(context, &[&touched]).await;
+    Ok(())
+}
+
+/// The same without waiting for the index, for what lists no agent or nobody waits for.
+///
+/// # Errors
+/// Where the database fails; nothing is kept then.
+pub(crate) async fn commit_ledger(
+    context: &Context,
+    write: Write,
+    ledger: Ledger<'_>,
+) -> Result<(), AppError> {
+    let touched = ledger.write(&write).await?;
+    commit_written(context, write, [&touched]).await
+}
+
+/// Commits ledgers that are written already, in the order given, and publishes them: invalidates the caches that they have
+/// made stale, and wakes the followers.
+///
+/// # Errors
+/// Where the database fails; nothing is kept then.
+pub(crate) async fn commit_written<'a>(
+    context: &Context,
+    write: Write,
+    written: impl IntoIterator<Item = &'a Touched>,
+) -> Result<(), AppError> {
+    write.commit().await?;
+    for touched in written {
+        touched.log();
+        publish(context, touched);
+    }
+    Ok(())
 }
 
 /// The same without a line in the log for each act: whoever writes very many says how far it is.
-pub(crate) fn after_bulk_write(context: &Context, touched: &Touched) {
+///
+/// # Errors
+/// Where the database fails; nothing is kept then.
+pub(crate) async fn commit_in_bulk<'a>(
+    context: &Context,
+    write: Write,
+    written: impl IntoIterator<Item = &'a Touched>,
+) -> Result<(), AppError> {
+    write.commit().await?;
+    for touched in written {
+        publish(context, touched);
+    }
+    Ok(())
+}
+
+fn publish(context: &Context, touched: &Touched) {
     context.changes.note(&touched.agents);
     if let Some(seq) = touched.seq {
         context.index.note(&touched.changed, seq);
         context.wake.events.send_replace(seq);
     }
-}
-
-/// The same after a caller's act. If an agent is listed afterwards this waits until the index has it, so that the
-/// caller's next search finds it.
-pub(crate) async fn after_act(context: &Context, touched: &Touched) {
-    after_write(context, touched);
-    searchable(context, &[touched]).await;
 }
 
 /// Waits until the index of this process has every agent that one of these writes has listed.

@@ -20,6 +20,7 @@ use crate::visibility::{Openness, entry_is_shown, is_listed, visible_to};
 
 /// The agents and acts that a written ledger touched.
 #[derive(Debug, Clone, Default)]
+#[must_use = "what is written must be committed and published, as `commit_written` does"]
 pub struct Touched {
     /// Agents whose cached responses are stale.
     pub agents: Vec<Uuid>,

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::admission::decision::{decide_newest, decide_waiting, submitter_name};
 use crate::commit::approver::{POLICY, SYSTEM};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::AppError;
@@ -188,9 +188,7 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
         let mut state = state_of(&write, agent).await?;
         follow_verdicts(context, &write, &mut ledger, &mut state, &changed).await?;
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(count)
 }
 

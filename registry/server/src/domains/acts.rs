@@ -17,7 +17,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
-use crate::commit::publish::{after_act, after_write};
+use crate::commit::publish::{commit_act, commit_ledger};
 use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
@@ -124,9 +124,7 @@ pub async fn domain_vouch(
         if !changed {
             follow_coverage(context, &write, &mut ledger, &row).await?;
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_act(context, &touched).await;
+        commit_act(context, write, ledger).await?;
     }
     domain_view(context, caller, row.id).await
 }
@@ -242,15 +240,9 @@ pub async fn domain_recrawl(
         .as_ref()
         .map_or("anyone", |account| account.name.as_str());
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    ledger.event(
-        EventKind::DomainRecrawl,
-        &row.name,
-        actor,
-        json!({"full": wish.full}),
-    );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    let data = json!({"full": wish.full});
+    ledger.event(EventKind::DomainRecrawl, &row.name, actor, data);
+    commit_ledger(context, write, ledger).await?;
     context.wake.visits.notify_one();
     Ok(accepted)
 }

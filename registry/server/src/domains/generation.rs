@@ -6,7 +6,7 @@ use a2a_registry_domain::role::Permission;
 use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::commit::locks::write_with_followers;
-use crate::commit::publish::after_act;
+use crate::commit::publish::{commit_written, searchable};
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
@@ -30,8 +30,8 @@ pub async fn domain_new_generation(
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
     let why = (admin.name.as_str(), why.reason.as_str());
     let touched = begin_generation(context, &write, &mut row, &followers, why, &[]).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_written(context, write, [&touched]).await?;
+    searchable(context, &[&touched]).await;
     context.wake.checks.notify_one();
     domain_view(context, caller, row.id).await
 }

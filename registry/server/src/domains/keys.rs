@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::domains::acts::domain_visible;
@@ -124,9 +124,7 @@ async fn keys_have_changed(
             .domain_make_due(row.id, context.now().0.max(row.not_before))
             .await?;
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     context.wake.visits.notify_one();
     if marked > 0 {
         // Most domains have few versions, whose signatures are verified with the new keys before this returns.

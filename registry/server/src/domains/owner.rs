@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
@@ -69,9 +69,7 @@ pub async fn domain_patch(
         &account.name,
     )
     .await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     context.wake.visits.notify_one();
     domain_view(context, caller, row.id).await
 }
@@ -135,9 +133,7 @@ pub async fn domain_transfer(
     if vouch_ended && !changed {
         follow_owner_vouch(context, &write, &mut ledger, &row).await?;
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     domain_view(context, caller, row.id).await
 }
 

@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
@@ -57,9 +57,7 @@ pub async fn owner_vouch_set(
         "reason": vouch.reason, "until": until});
     ledger.event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
     follow_owner_vouch(context, &write, &mut ledger, &row).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     domain_view(context, caller, row.id).await
 }
 
@@ -85,10 +83,7 @@ pub async fn owner_vouch_end(
         )));
     }
     follow_owner_vouch(context, &write, &mut ledger, &row).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
-    Ok(())
+    commit_act(context, write, ledger).await
 }
 
 fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp, AppError> {

@@ -15,7 +15,7 @@ use crate::agents::views::is_agent_visible;
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::{domain_locked, write_with_followers};
-use crate::commit::publish::{after_write, searchable};
+use crate::commit::publish::{commit_ledger, commit_written, searchable};
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
@@ -209,9 +209,7 @@ async fn withdraw_registrations(
     follow_coverage(context, &write, &mut ledger, row).await?;
     update_agents(&mut ledger, registered, &withdrawal);
     let regarded = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    after_write(context, &regarded);
+    commit_written(context, write, [&touched, &regarded]).await?;
     if withdrawal.waits {
         searchable(context, &[&touched, &regarded]).await;
     }
@@ -240,12 +238,8 @@ async fn end_registrations(
         if withdrawal.withdrawn.contains(&source.id) {
             let ends = withdrawal.ending.contains(&source.id);
             let data = json!({"kind": source.kind, "url": source.url, "ended": ends});
-            ledger.event(
-                EventKind::DomainWithdrawn,
-                &row.name,
-                &withdrawal.by.name,
-                data,
-            );
+            let kind = EventKind::DomainWithdrawn;
+            ledger.event(kind, &row.name, &withdrawal.by.name, data);
         }
     }
     for id in &withdrawal.ending {
@@ -359,10 +353,7 @@ async fn end_domain(
     write.domain_end(row.id, now.0).await?;
     ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
     follow_redirects(context, &write, &mut ledger, followers).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 /// The registrations that an account withdraws.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 
@@ -63,8 +63,6 @@ async fn report_body(context: &Context, digest: &str) -> Result<(), AppError> {
                 ledger.agent_event(kind, agent, SYSTEM, data);
             }
         }
-        let touched = ledger.write(&write).await?;
-        write.commit().await?;
-        after_write(context, &touched);
+        commit_ledger(context, write, ledger).await?;
     }
 }

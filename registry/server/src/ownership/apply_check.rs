@@ -19,7 +19,7 @@ use crate::admission::covering::{DomainCoverage, cover_agent, follow_coverage};
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_written;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -141,8 +141,7 @@ pub(crate) async fn accept_keys_of(
         accept_keys(&write, &mut ledger, &mut state).await?;
     }
     let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_written(context, write, [&touched]).await?;
     Ok(touched)
 }
 

@@ -12,7 +12,7 @@ use futures::future::join_all;
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_proofs;
@@ -124,8 +124,5 @@ async fn store_opt_out(context: &Context, visited: &domain::Model) -> Result<(),
     row.opted_out_by.get_or_insert(OptOut::Record.into());
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     follow_proofs(context, &write, &mut ledger, &mut row, &followers, SYSTEM).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }

@@ -2,7 +2,6 @@
 //! (docs/ownership.md#proofs).
 
 pub mod apply_check;
-pub mod attribution;
 pub(crate) mod authorization;
 pub mod challenges;
 pub mod dispute;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::domain_locked;
-use crate::commit::publish::{after_write, searchable};
+use crate::commit::publish::commit_act;
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -153,9 +153,5 @@ async fn check_owner_vouch(context: &Context, seen: &domain::Model) -> Result<()
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     end_if_due(context, &write, &mut ledger, row).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    searchable(context, &[&touched]).await;
-    Ok(())
+    commit_act(context, write, ledger).await
 }

@@ -13,7 +13,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
-use crate::commit::publish::{after_write, searchable};
+use crate::commit::publish::{commit_written, searchable};
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -150,10 +150,7 @@ pub(crate) async fn record_check(
     } else {
         Touched::default()
     };
-    write.commit().await?;
-    after_write(context, &succeeded);
-    after_write(context, &touched);
-    after_write(context, &ended);
+    commit_written(context, write, [&succeeded, &touched, &ended]).await?;
     context.wake.visits.notify_one();
     if reach_changed {
         check_hosts_below(context, &result).await?;

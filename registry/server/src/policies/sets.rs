@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
 use crate::commit::policy_numbers::{MadeSet, add_set};
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::paging::{PageRequest, cut, not_empty, page_size};
@@ -180,9 +180,7 @@ pub async fn policies_put(
         reason: &new.reason,
     };
     let number = add_set(&write, &mut ledger, newest, made).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_ledger(context, write, ledger).await?;
     Ok(PoliciesAccepted {
         number,
         in_force: context.policies.in_force().number(),

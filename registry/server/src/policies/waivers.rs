@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{SYSTEM, check_reason};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -110,9 +110,7 @@ pub async fn waiver_grant(
     ledger.agent_event(EventKind::WaiverGranted, seen.id, &account.name, data);
     ledger.touch(&mut state);
     follow_policies(context, &write, &mut ledger, &mut state).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     one_view(context, row).await
 }
 
@@ -253,9 +251,7 @@ async fn end(
     ledger.agent_event(EventKind::WaiverEnded, row.agent_id, by, data);
     ledger.touch(&mut state);
     follow_policies(context, &write, &mut ledger, &mut state).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     Ok(true)
 }
 

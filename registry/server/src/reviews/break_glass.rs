@@ -20,7 +20,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::approver::{Approver, check_reason};
 use crate::commit::further_reviews::FurtherReview;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::{commit_written, searchable};
 use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -92,8 +92,8 @@ pub async fn break_glass(
     let touched = ledger.write(&write).await?;
     write.break_glass_insert(row).await?;
     write.comment_insert(comment).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_written(context, write, [&touched]).await?;
+    searchable(context, &[&touched]).await;
     review_view(context, review_row(context, review).await?).await
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::commit::approver::check_reason;
-use crate::commit::publish::{after_write, searchable};
+use crate::commit::publish::searchable;
 use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
@@ -39,11 +39,7 @@ pub async fn review_decide_all(
     }
     let mut made: Vec<(Uuid, Result<Touched, AppError>)> = Vec::new();
     for item in &what.decisions {
-        let outcome = decide_item(context, caller, item).await;
-        if let Ok(touched) = &outcome {
-            after_write(context, touched);
-        }
-        made.push((item.review, outcome));
+        made.push((item.review, decide_item(context, caller, item).await));
     }
     let written: Vec<&Touched> = made
         .iter()

@@ -17,7 +17,7 @@ use crate::admission::policies::follow_policies;
 use crate::caller::{Account, Caller};
 use crate::commit::approver::{Approver, check_reason};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::{commit_act, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -71,11 +71,11 @@ async fn review_decide(
     verdict: Verdict,
 ) -> Result<Review, AppError> {
     let touched = decide(context, caller, id, decision, verdict).await?;
-    after_act(context, &touched).await;
+    searchable(context, &[&touched]).await;
     review_view(context, review_row(context, id).await?).await
 }
 
-/// Decides and commits; the caller publishes.
+/// Decides; the caller waits for the index.
 pub(super) async fn decide(
     context: &Context,
     caller: &Caller,
@@ -118,7 +118,7 @@ pub(super) async fn decide(
     // What is served has changed.
     follow_policies(context, &write, &mut ledger, &mut state).await?;
     let touched = ledger.write(&write).await?;
-    write.commit().await?;
+    commit_written(context, write, [&touched]).await?;
     Ok(touched)
 }
 
@@ -171,13 +171,8 @@ impl DecisionCase<'_> {
         }
         let data = json!({"agent": state.agent.id, "digest": self.key.digest,
             "approvals": so_far, "needed": needed, "reason": self.reason});
-        let subject = question.id.to_string();
-        ledger.event(
-            EventKind::ReviewApproval,
-            &subject,
-            &self.account.name,
-            data,
-        );
+        let kind = EventKind::ReviewApproval;
+        ledger.event(kind, question.id, &self.account.name, data);
         Ok(())
     }
 
@@ -247,15 +242,8 @@ pub async fn approval_withdraw(
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"agent": state.agent.id, "taken_back": true});
-    ledger.event(
-        EventKind::ReviewApproval,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    ledger.event(EventKind::ReviewApproval, id, &account.name, data);
+    commit_act(context, write, ledger).await?;
     review_view(context, review_row(context, id).await?).await
 }
 

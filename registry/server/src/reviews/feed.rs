@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::authentication::{authenticate_feed, hash, session_secret};
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::pages::text::{self, BLOCK, LINE};
@@ -64,11 +64,9 @@ pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFee
         scopes: Some(account.scopes.to_string()),
     };
     write.feed_put(row).await?;
-    let (id, data) = (account.id.to_string(), json!({"account": account.name}));
-    ledger.event(EventKind::FeedCreated, &id, &account.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    let data = json!({"account": account.name});
+    ledger.event(EventKind::FeedCreated, account.id, &account.name, data);
+    commit_ledger(context, write, ledger).await?;
     Ok(CreatedFeed {
         url: format!("{}/feeds/{secret}", context.config.public_url()),
         created_at: now,
@@ -86,12 +84,9 @@ pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppEr
         return Err(AppError::not_found("You have no feed."));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-    let (id, data) = (account.id.to_string(), json!({"account": account.name}));
-    ledger.event(EventKind::FeedRevoked, &id, &account.name, data);
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    let data = json!({"account": account.name});
+    ledger.event(EventKind::FeedRevoked, account.id, &account.name, data);
+    commit_ledger(context, write, ledger).await
 }
 
 /// Since when the caller's feed has its address; `None` without one.

@@ -13,7 +13,7 @@ use crate::admission::decision::decide_newest;
 use crate::admission::policies::follow_policies;
 use crate::commit::approver::{Approver, SYSTEM};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -76,10 +76,7 @@ async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Resul
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     restore(context, &write, &mut ledger, &mut state, broken, &by).await?;
     follow_policies(context, &write, &mut ledger, &mut state).await?;
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 /// What a review of the kind `break_glass` confirms.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -58,15 +58,8 @@ pub async fn comment_add(
     };
     write.comment_insert(row.clone()).await?;
     let data = json!({"agent": seen.agent_id, "comment": row.id});
-    ledger.event(
-        EventKind::ReviewCommented,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    ledger.event(EventKind::ReviewCommented, id, &account.name, data);
+    commit_ledger(context, write, ledger).await?;
     Ok(ReviewComment {
         id: row.id,
         author: account.name.clone(),
@@ -140,15 +133,8 @@ pub(crate) async fn review_patch(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.put_review(&row);
     let data = json!({"agent": row.agent_id, "assignee": patch.assignee, "due": patch.due});
-    ledger.event(
-        EventKind::ReviewAssigned,
-        &id.to_string(),
-        &account.name,
-        data,
-    );
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    ledger.event(EventKind::ReviewAssigned, id, &account.name, data);
+    commit_ledger(context, write, ledger).await?;
     let row = review_row(context, id).await?;
     let part = edited(&row);
     let view: Review = review_view(context, row).await?;

@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::commit::approver::{SYSTEM, check_reason};
 use crate::commit::further_reviews::FurtherReview;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::{after_act, after_write};
+use crate::commit::publish::{commit_ledger, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -75,8 +75,8 @@ pub async fn agent_recertify(
     // The review's row must exist before a row that refers to it.
     let touched = ledger.write(&write).await?;
     write.comment_insert(comment).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_written(context, write, [&touched]).await?;
+    searchable(context, &[&touched]).await;
     review_view(context, review_row(context, review).await?).await
 }
 
@@ -196,10 +196,7 @@ async fn change(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppEr
             Step::End => end(&write, &mut ledger, &mut state).await?,
         }
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_write(context, &touched);
-    Ok(())
+    commit_ledger(context, write, ledger).await
 }
 
 /// The term of an approval that was made before terms were kept: it began with the last decision of a person on what is

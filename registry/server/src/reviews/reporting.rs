@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::commit::further_reviews::FurtherReview;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_written;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -81,12 +81,11 @@ pub async fn agent_report(
         at: now.0,
     };
     let data = json!({"review": review});
-    ledger.event(EventKind::AgentReported, &seen.id.to_string(), actor, data);
+    ledger.event(EventKind::AgentReported, seen.id, actor, data);
     // The review's row must exist before a row that refers to it.
     let touched = ledger.write(&write).await?;
     write.report_insert(row).await?;
-    write.commit().await?;
-    after_write(context, &touched);
+    commit_written(context, write, [&touched]).await?;
     Ok(accepted)
 }
 

@@ -12,7 +12,7 @@ use crate::agents::views::{agent_show, agent_visible};
 use crate::caller::{Account, Caller};
 use crate::commit::approver::check_reason;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_act;
+use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
@@ -63,9 +63,7 @@ pub async fn agent_resume(
             ledger.put_agent(&state.agent);
         }
     }
-    let touched = ledger.write(&write).await?;
-    write.commit().await?;
-    after_act(context, &touched).await;
+    commit_act(context, write, ledger).await?;
     agent_show(context, caller, &id.to_string()).await
 }
 

@@ -3,12 +3,10 @@
 /// A task.
 pub mod a2a_task {
     use a2a_registry_domain::task_state::TaskState;
-    use sea_orm::entity::prelude::*;
 
-    use crate::Kept;
+    use crate::entity::prelude::*;
 
-    /// A task.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "a2a_tasks")]
     pub struct Model {
         /// Identifier, random: whoever knows that of a task without an account may read it.
@@ -20,7 +18,6 @@ pub mod a2a_task {
         pub sender: Option<i64>,
         /// The conversation that it is a part of.
         pub context_id: String,
-        /// Its state.
         pub state: Kept<TaskState>,
         /// The messages of its client: a JSON array in the form of 1.0.
         pub history: String,
@@ -28,17 +25,10 @@ pub mod a2a_task {
         pub outcome: Option<String>,
         /// The request for the next page of its search, as JSON; empty if there is none, null if it is no search.
         pub more: Option<String>,
-        /// Microseconds.
         pub created_at: i64,
-        /// When it came into its state; microseconds.
+        /// When it came into its state.
         pub updated_at: i64,
-        /// When it is deleted; microseconds.
+        /// When it is deleted.
         pub expires_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

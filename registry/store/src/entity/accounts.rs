@@ -2,37 +2,30 @@
 
 /// An account.
 pub mod account {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
-    use crate::StoreError;
-    use crate::error::CorruptRow;
     use a2a_registry_domain::role::{Role, Roles};
 
-    /// An account.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+    use crate::error::CorruptRow;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "accounts")]
     pub struct Model {
-        /// Identifier.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// Unique name.
         pub name: String,
         /// The role that stands for all of its roles.
         pub role: Kept<Role>,
-        /// Its roles, joined by commas; null where a program that knew only one role wrote the row.
+        /// Its roles, joined by commas; where null, those that `role` stands for.
         pub roles: Option<String>,
-        /// Microseconds; null while it may be used.
+        /// Null while it may be used.
         pub disabled_at: Option<i64>,
-        /// When its identity provider issued the last claims that let it in; microseconds. Null for an account of no provider,
-        /// and for one of a provider until the first start that counts its absence.
+        /// When its identity provider issued the last claims that let it in. Null for an account of no provider.
         pub claims_valid_at: Option<i64>,
-        /// Since when the claims of its identity provider do not let it in; microseconds. Null while they do, and for an
+        /// Since when the claims of its identity provider do not let it in. Null while they do, and for an
         /// account of no provider.
         pub access_ended_at: Option<i64>,
-        /// Up to when it has seen the news of its agents; microseconds.
+        /// Up to when it has seen the news of its agents.
         pub news_seen_at: Option<i64>,
-        /// Microseconds.
         pub created_at: i64,
     }
 
@@ -43,9 +36,6 @@ pub mod account {
         }
 
         /// What it may do.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know a role.
         pub fn roles(&self) -> Result<Roles, StoreError> {
             let Some(roles) = &self.roles else {
                 return Ok(Roles::of_one(self.role.of("accounts", "role", self.id)?));
@@ -60,27 +50,19 @@ pub mod account {
             })
         }
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// An API token; its secret is kept as a hash only.
 pub mod token {
     use a2a_registry_domain::role::Scopes;
-    use sea_orm::entity::prelude::*;
 
-    /// An API token; its secret is kept as a hash only.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "tokens")]
     pub struct Model {
-        /// Identifier.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// Whose it is.
         pub account_id: Uuid,
         /// What it is for.
         pub name: String,
@@ -90,13 +72,12 @@ pub mod token {
         pub hash: String,
         /// Whether it came from the environment or the first start.
         pub bootstrap: bool,
-        /// Microseconds.
         pub created_at: i64,
-        /// Microseconds; never, where null.
+        /// Null for one that does not end.
         pub expires_at: Option<i64>,
         /// What it may be used for, joined by commas; null for all that its account's roles allow.
         pub scopes: Option<String>,
-        /// The hour of its last use, in microseconds.
+        /// The hour of its last use.
         pub last_used_at: Option<i64>,
     }
 
@@ -107,12 +88,6 @@ pub mod token {
             self.scopes.as_deref().map(super::known_scopes)
         }
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// The scopes in a column that this program knows.
@@ -124,16 +99,14 @@ pub(super) fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
 /// A session of somebody who has signed in to the pages; its secret is kept as a hash only.
 pub mod session {
     use a2a_registry_domain::role::Scopes;
-    use sea_orm::entity::prelude::*;
 
-    /// A session of somebody who has signed in to the pages.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "sessions")]
     pub struct Model {
-        /// Identifier.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// Whose it is.
         pub account_id: Uuid,
         /// SHA-256 of the secret, lower hex.
         pub hash: String,
@@ -147,11 +120,9 @@ pub mod session {
         pub roles: String,
         /// A few words about the browser.
         pub browser: String,
-        /// Microseconds.
         pub created_at: i64,
-        /// Microseconds; some minutes behind.
+        /// Some minutes behind.
         pub last_seen_at: i64,
-        /// Microseconds.
         pub expires_at: i64,
     }
 
@@ -161,20 +132,13 @@ pub mod session {
             self.scopes.as_deref().map(super::known_scopes)
         }
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// Whom of an issuer an account is.
 pub mod identity {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// Whom of an issuer an account is.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "identities")]
     pub struct Model {
         /// The URL of the issuer.
@@ -183,51 +147,34 @@ pub mod identity {
         /// What the issuer calls somebody for good.
         #[sea_orm(primary_key, auto_increment = false)]
         pub subject: String,
-        /// The account.
         pub account_id: Uuid,
         /// The roles that the map gave last, joined by commas.
         pub roles: String,
         /// When the newest of the claims that were taken over were issued; seconds since 1970.
         pub claims_at: i64,
-        /// Microseconds.
         pub created_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// An attempt to sign in with an identity provider that has begun a session, until it expires.
 pub mod used_attempt {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// An attempt to sign in that was used.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "used_sign_in_attempts")]
     pub struct Model {
         /// SHA-256 of what the provider hands back, lower hex.
         #[sea_orm(primary_key, auto_increment = false)]
         pub state: String,
-        /// Microseconds.
         pub expires_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// An attempt to sign in as the version before keeps it, which may run beside this one. Nothing here reads it.
+/// An attempt to sign in. Nothing reads or writes it: browsers keep their attempts, sealed.
 pub mod sign_in_attempt {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// An attempt to sign in.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "sign_in_attempts")]
     pub struct Model {
         /// SHA-256 of what the provider hands back, lower hex.
@@ -239,84 +186,50 @@ pub mod sign_in_attempt {
         pub issuer: String,
         /// The path to go to afterwards.
         pub next: String,
-        /// Microseconds.
         pub expires_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A group of accounts. Groups of two origins are two groups, whatever their names.
 pub mod account_group {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A group of accounts.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "account_groups")]
     pub struct Model {
-        /// Identifier.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         /// Who says who is in it: `admin`, or an issuer.
         pub origin: String,
         /// Its name, unique for its origin.
         pub name: String,
-        /// Microseconds.
         pub created_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// An account in a group.
 pub mod group_member {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// An account in a group.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "group_members")]
     pub struct Model {
-        /// The group.
         #[sea_orm(primary_key, auto_increment = false)]
         pub group_id: Uuid,
-        /// The account.
         #[sea_orm(primary_key, auto_increment = false)]
         pub account_id: Uuid,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A value that must survive a restart.
 pub mod setting {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A value that must survive a restart.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "settings")]
     pub struct Model {
-        /// Name.
         #[sea_orm(primary_key, auto_increment = false)]
         pub key: String,
-        /// Value.
         pub value: String,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

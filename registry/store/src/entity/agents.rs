@@ -2,22 +2,15 @@
 
 /// An agent: the history of the card in one slot.
 pub mod agent {
-    use sea_orm::entity::prelude::*;
+    use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 
-    use crate::Kept;
-    use crate::StoreError;
-    use a2a_registry_domain::lifecycle::Lifecycle;
-    use a2a_registry_domain::lifecycle::LivenessState;
-    use a2a_registry_domain::lifecycle::Visibility;
+    use crate::entity::prelude::*;
 
-    /// An agent: the history of the card in one slot.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "agents")]
     pub struct Model {
-        /// Identifier.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// Its domain.
         pub domain_id: i64,
         /// That domain's name.
         pub domain: String,
@@ -25,11 +18,9 @@ pub mod agent {
         pub slot: String,
         /// Assigned with the first proof.
         pub urn: Option<String>,
-        /// Its lifecycle state.
         pub lifecycle: Kept<Lifecycle>,
         /// A `Deprecation` in JSON, of the last time that the agent was deprecated.
         pub deprecation: Option<String>,
-        /// Its visibility.
         pub visibility: Kept<Visibility>,
         /// The groups that see it while it is restricted: a JSON array of their ids. Without one, none.
         pub audience: Option<String>,
@@ -62,7 +53,6 @@ pub mod agent {
         pub newest_version: Option<Uuid>,
         /// Whether the card came over valid TLS.
         pub tls: bool,
-        /// Its liveness.
         pub liveness: Kept<LivenessState>,
         /// The reason why it is not fresh.
         pub liveness_reason: Option<String>,
@@ -76,69 +66,34 @@ pub mod agent {
         pub changes_since: i64,
         /// New versions in that day.
         pub changes: i32,
-        /// Microseconds.
         pub created_at: i64,
-        /// Microseconds.
         pub updated_at: i64,
         /// The time at which it was retired.
         pub retired_at: Option<i64>,
     }
 
-    impl Model {
-        /// Its lifecycle state.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn lifecycle(&self) -> Result<Lifecycle, StoreError> {
-            self.lifecycle.of("agents", "lifecycle", self.id)
-        }
-
-        /// Its visibility.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn visibility(&self) -> Result<Visibility, StoreError> {
-            self.visibility.of("agents", "visibility", self.id)
-        }
-
-        /// Its liveness.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn liveness(&self) -> Result<LivenessState, StoreError> {
-            self.liveness.of("agents", "liveness", self.id)
-        }
+    enum_columns! { "agents", id:
+        lifecycle -> Lifecycle,
+        visibility -> Visibility,
+        liveness -> LivenessState,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A hold on an agent.
 pub mod hold {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
     use a2a_registry_domain::lifecycle::Hold;
 
-    /// A hold on an agent.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "holds")]
     pub struct Model {
-        /// The agent.
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
-        /// The hold.
         #[sea_orm(primary_key, auto_increment = false)]
         pub hold: Kept<Hold>,
-        /// Why.
         pub reason: String,
-        /// Who set it.
         pub actor: String,
-        /// Microseconds.
         pub since: i64,
     }
 
@@ -149,20 +104,13 @@ pub mod hold {
             self.hold.known().unwrap_or(Hold::Operator)
         }
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// Received bytes, by their digest.
 pub mod body {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// Received bytes, by their digest.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "bodies")]
     pub struct Model {
         /// `sha256:` and 64 hex digits.
@@ -171,39 +119,27 @@ pub mod body {
         /// Exactly as received.
         pub bytes: Vec<u8>,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// One stored version of a card.
 pub mod version {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
-    use crate::StoreError;
     use a2a_registry_domain::coverage::CoverageLevel;
-    use a2a_registry_domain::review::ChangeClass;
-    use a2a_registry_domain::review::VersionState;
+    use a2a_registry_domain::review::{ChangeClass, VersionState};
     use a2a_registry_domain::signature::SignatureState;
 
-    /// One stored version of a card.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "versions")]
     pub struct Model {
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// Whose.
         pub agent_id: Uuid,
         /// Of the bytes.
         pub digest: String,
         /// Of the canonical form without signatures.
         pub content_digest: String,
-        /// The signing summary.
         pub signing: String,
         /// The state of its signatures without a proof of the domain; only a proof makes it `valid`.
         pub signature: Kept<SignatureState>,
@@ -237,72 +173,34 @@ pub mod version {
         pub standing: Kept<CoverageLevel>,
     }
 
-    impl Model {
-        /// How it differs from the version approved then.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn change_class(&self) -> Result<Option<ChangeClass>, StoreError> {
-            let kept = self.change_class.as_ref();
-            kept.map(|kept| kept.of("versions", "change_class", self.id))
-                .transpose()
-        }
-
-        /// The decision on it.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn state(&self) -> Result<VersionState, StoreError> {
-            self.state.of("versions", "state", self.id)
-        }
-
-        /// Its coverage.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn standing(&self) -> Result<CoverageLevel, StoreError> {
-            self.standing.of("versions", "standing", self.id)
-        }
+    enum_columns! { "versions", id:
+        change_class -> Option<ChangeClass>,
+        state -> VersionState,
+        standing -> CoverageLevel,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A source that gave a version of a card.
 pub mod version_source {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A source that gave a version of a card.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "version_sources")]
     pub struct Model {
-        /// Which version.
         #[sea_orm(primary_key, auto_increment = false)]
         pub version_id: Uuid,
-        /// Which source.
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
         /// The origin that answered last, after redirects.
         pub answered_by: String,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// A withdrawn URN; no agent gets it again.
+/// A withdrawn URN. Nothing reads or writes it.
 pub mod withdrawn_urn {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A withdrawn URN; no agent gets it again.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "withdrawn_urns")]
     pub struct Model {
         /// The name.
@@ -312,13 +210,6 @@ pub mod withdrawn_urn {
         pub domain: String,
         /// The agent that had it.
         pub agent_id: Uuid,
-        /// Microseconds.
         pub at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

@@ -2,26 +2,20 @@
 
 /// A registered domain.
 pub mod domain {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
-    use crate::StoreError;
-    use a2a_registry_domain::ownership::DomainState;
-    use a2a_registry_domain::ownership::OptOut;
+    use a2a_registry_domain::ownership::{DomainState, OptOut};
     use a2a_registry_domain::timestamp::Timestamp;
 
-    /// A registered domain.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "domains")]
     pub struct Model {
-        /// Key.
         #[sea_orm(primary_key)]
         pub id: i64,
         /// `host` or `host:port`.
         pub name: String,
         /// `https` or `http`.
         pub scheme: String,
-        /// Its state.
         pub state: Kept<DomainState>,
         /// Rises with a new owner.
         pub generation: i64,
@@ -37,7 +31,6 @@ pub mod domain {
         pub dns_proved: bool,
         /// The methods of the proofs by which it is verified, in order and with spaces between; null while it is not.
         pub proof_methods: Option<String>,
-        /// The contact for problems.
         pub contact: Option<String>,
         /// Who has opted it out of being listed.
         pub opted_out_by: Option<Kept<OptOut>>,
@@ -45,7 +38,6 @@ pub mod domain {
         pub lapsed_at: Option<i64>,
         /// When its next check is due.
         pub check_due_at: Option<i64>,
-        /// Microseconds.
         pub created_at: i64,
         /// Set once it was deleted.
         pub deleted_at: Option<i64>,
@@ -66,17 +58,14 @@ pub mod domain {
         pub wanted_at: Option<i64>,
         /// The lease under which a visit is being made.
         pub lease: Option<i64>,
-        /// When that lease expires.
         pub leased_until: Option<i64>,
         /// The account that an admin vouches for as owner; [`Model::owner_at`] tells whether that is in force.
         pub vouched_owner: Option<Uuid>,
         /// Since when an admin vouches for it.
         pub vouched_since: Option<i64>,
-        /// When the vouch expires.
         pub vouched_until: Option<i64>,
         /// The admin who vouches for it.
         pub vouched_by: Option<String>,
-        /// The admin's reason.
         pub vouched_reason: Option<String>,
     }
 
@@ -109,56 +98,31 @@ pub mod domain {
             self.vouched_reason = None;
         }
 
-        /// Its state.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn state(&self) -> Result<DomainState, StoreError> {
-            self.state.of("domains", "state", self.id)
-        }
-
         /// Whether its owner has proved it by a record or a file. An operator's word is no such proof.
         pub fn is_proved(&self) -> bool {
             self.state == DomainState::Verified && self.owner_id.is_some()
         }
-
-        /// Who has opted it out of being listed.
-        ///
-        /// # Errors
-        /// [`StoreErrorKind::CorruptRow`](crate::StoreErrorKind::CorruptRow) where this program does not know it.
-        pub fn opted_out_by(&self) -> Result<Option<OptOut>, StoreError> {
-            let kept = self.opted_out_by.as_ref();
-            kept.map(|kept| kept.of("domains", "opted_out_by", self.id))
-                .transpose()
-        }
     }
 
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
+    enum_columns! { "domains", id:
+        state -> DomainState,
+        opted_out_by -> Option<OptOut>,
+    }
 }
 
 /// A proof of ownership.
 pub mod proof {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
     use a2a_registry_domain::ownership::Method;
 
-    /// A proof of ownership.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "proofs")]
     pub struct Model {
-        /// Key.
         #[sea_orm(primary_key)]
         pub id: i64,
-        /// Whose.
         pub domain_id: i64,
-        /// The method.
         pub method: Kept<Method>,
-        /// Who gave it.
         pub actor: String,
         /// The account; null for an admin's vouch.
         pub account_id: Option<Uuid>,
@@ -168,7 +132,6 @@ pub mod proof {
         pub nonce: Option<String>,
         /// An admin's reason.
         pub reason: Option<String>,
-        /// Since when.
         pub proved_at: i64,
         /// When it was last found.
         pub held_at: i64,
@@ -176,39 +139,26 @@ pub mod proof {
         pub absent_since: Option<i64>,
         /// How often it was missing in a row.
         pub absent_looks: i32,
-        /// Until when.
         pub ended_at: Option<i64>,
         /// The name below which it covers every host, for a record with `policy=subdomains`.
         pub zone: Option<String>,
         /// The account whose sources an admin's vouch includes.
         pub vouched_account: Option<Uuid>,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A source: one URL of a domain that gives cards, with its state.
 pub mod source {
-    use sea_orm::entity::prelude::*;
+    use a2a_registry_domain::source::{SourceKind, SourceState};
 
-    use crate::Kept;
-    use a2a_registry_domain::source::SourceKind;
-    use a2a_registry_domain::source::SourceState;
+    use crate::entity::prelude::*;
 
-    /// A source: one URL of a domain that gives cards, with its state.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "sources")]
     pub struct Model {
-        /// Key.
         #[sea_orm(primary_key)]
         pub id: i64,
-        /// Whose.
         pub domain_id: i64,
-        /// What it is.
         pub kind: Kept<SourceKind>,
         /// The origin, the card URL, or the catalog's.
         pub url: String,
@@ -235,7 +185,6 @@ pub mod source {
         pub vary: Option<String>,
         /// The freshness lifetime of its last response, seconds.
         pub max_age: Option<i64>,
-        /// When it is due.
         pub next_due_at: i64,
         /// Its planned time, if a request made it due earlier.
         pub planned_at: Option<i64>,
@@ -263,13 +212,10 @@ pub mod source {
         pub cause_latest: Option<i64>,
         /// The number of failures for that cause.
         pub cause_looks: i32,
-        /// Its state.
         pub liveness: Kept<SourceState>,
         /// The reason why it is not fresh.
         pub liveness_reason: Option<String>,
-        /// Microseconds.
         pub created_at: i64,
-        /// When it ended.
         pub ended_at: Option<i64>,
         /// The origin of its last full response, after redirects.
         pub answered_by: Option<String>,
@@ -278,23 +224,15 @@ pub mod source {
         /// The digest of its card that the catalog states.
         pub entry_digest: Option<String>,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// One request to an origin.
 pub mod attempt {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// One request to an origin.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "attempts")]
     pub struct Model {
-        /// The source.
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
         /// Its number modulo the number of stored attempts: a new one replaces the oldest.
@@ -304,11 +242,9 @@ pub mod attempt {
         pub number: i64,
         /// When it began.
         pub at: i64,
-        /// The requested URL.
         pub url: String,
         /// How it ended.
         pub outcome: String,
-        /// HTTP status.
         pub status: Option<i32>,
         /// The address that responded.
         pub address: Option<String>,
@@ -316,23 +252,15 @@ pub mod attempt {
         pub detail: String,
         /// Whether it was a conditional request.
         pub conditional: bool,
-        /// Milliseconds.
         pub elapsed_ms: i32,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// The number of visits that may begin, in one row.
 pub mod pace {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// The number of visits that may begin, in one row.
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "crawl_pace")]
     pub struct Model {
         /// Always 1.
@@ -340,28 +268,19 @@ pub mod pace {
         pub id: i64,
         /// Visits that may begin; the fraction is carried on.
         pub visits: f64,
-        /// As of when.
         pub at: i64,
         /// The highest turn of the requested visits that were leased.
         pub turn: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// The totals of a source on one day.
 pub mod source_day {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// The totals of a source on one day.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "source_days")]
     pub struct Model {
-        /// Which source.
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
         /// Days since 1970, UTC.
@@ -372,29 +291,19 @@ pub mod source_day {
         /// The number of successful fetches.
         pub good: i32,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A registrant of a source.
 pub mod source_registrant {
-    use sea_orm::entity::prelude::*;
-
-    use crate::Kept;
     use a2a_registry_domain::role::Role;
 
-    /// A registrant of a source.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    use crate::entity::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "source_registrants")]
     pub struct Model {
-        /// Key.
         #[sea_orm(primary_key)]
         pub id: i64,
-        /// Which source.
         pub source_id: i64,
         /// Which account; none for anyone.
         pub account_id: Option<Uuid>,
@@ -402,13 +311,6 @@ pub mod source_registrant {
         pub network: Option<String>,
         /// The account's role at that time.
         pub role: Option<Kept<Role>>,
-        /// Microseconds.
         pub registered_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

@@ -1,4 +1,31 @@
-//! All tables, without any logic.
+//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said.
+#![allow(
+    missing_docs,
+    reason = "a table is described at its module, and a column where its name does not say what it is"
+)]
+
+/// Gives each column with an enum of the domain a method of its name, which fails where this program does not know the value.
+macro_rules! enum_columns {
+    ($table:literal, $key:ident:) => {};
+    ($table:literal, $key:ident: $column:ident -> Option<$value:ident>, $($rest:tt)*) => {
+        impl Model {
+            pub fn $column(&self) -> Result<Option<$value>, StoreError> {
+                let kept = self.$column.as_ref();
+                kept.map(|kept| kept.of($table, stringify!($column), self.$key))
+                    .transpose()
+            }
+        }
+        enum_columns! { $table, $key: $($rest)* }
+    };
+    ($table:literal, $key:ident: $column:ident -> $value:ident, $($rest:tt)*) => {
+        impl Model {
+            pub fn $column(&self) -> Result<$value, StoreError> {
+                self.$column.of($table, stringify!($column), self.$key)
+            }
+        }
+        enum_columns! { $table, $key: $($rest)* }
+    };
+}
 
 mod a2a;
 mod accounts;
@@ -26,3 +53,17 @@ pub use ownership::{challenge, enrolled_key, owner_marks, proof_check};
 pub use policies::{dry_run_change, policy_set, waiver};
 pub use reviews::{agent_report, break_glass, review_approval, review_comment};
 pub use vectors::{agent_vectors, model};
+
+use sea_orm::{DeriveRelation, EnumIter};
+
+/// The relations of every table: none, because joins are written where they are needed.
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+/// What the module of a table uses.
+mod prelude {
+    pub(super) use sea_orm::entity::prelude::*;
+
+    pub(super) use super::Relation;
+    pub(super) use crate::{Kept, StoreError};
+}

@@ -1,11 +1,10 @@
 //! Rows: policy sets, waivers, and what policies on a dry run would have changed.
 
-/// A policy set.
+/// A policy set. It never changes.
 pub mod policy_set {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A policy set. It never changes.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "policy_sets")]
     pub struct Model {
         /// Its number, from 1.
@@ -17,57 +16,37 @@ pub mod policy_set {
         pub collections: Option<String>,
         /// The account that made it.
         pub author: String,
-        /// Why it was made.
         pub reason: String,
-        /// Microseconds.
         pub created_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A waiver: a policy that does not count for the content of an agent.
 pub mod waiver {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A waiver: a policy that does not count for the content of an agent.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "waivers")]
     pub struct Model {
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// The agent.
         pub agent_id: Uuid,
         /// The identifier of the policy, in whatever set is in force.
         pub policy: String,
         /// The content that it holds for.
         pub content_digest: String,
-        /// Why.
         pub reason: String,
         /// The account that granted it.
         pub approver_id: Uuid,
-        /// Microseconds.
         pub created_at: i64,
-        /// When it ends by itself, microseconds.
+        /// When it ends by itself.
         pub expires_at: i64,
-        /// When it ended, microseconds; null while it is in force.
+        /// When it ended; null while it is in force.
         pub ended_at: Option<i64>,
-        /// Who ended it.
         pub ended_by: Option<String>,
-        /// Why it ended.
         pub ended_reason: Option<String>,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 
     impl Model {
         /// Whether it counts for this content at this time, if it was not ended.
@@ -77,12 +56,11 @@ pub mod waiver {
     }
 }
 
-/// How often a policy on a dry run would have changed an answer.
+/// How often a policy on a dry run would have changed what a caller was answered about a resource, by day.
 pub mod dry_run_change {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// How often a policy on a dry run would have changed what a caller was answered about a resource, by day.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "dry_run_changes")]
     pub struct Model {
         /// The identifier of the policy.
@@ -94,7 +72,6 @@ pub mod dry_run_change {
         /// Days since 1970.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
-        /// The action.
         #[sea_orm(primary_key, auto_increment = false)]
         pub action: String,
         /// The agent's identifier, or the name of the domain.
@@ -108,10 +85,4 @@ pub mod dry_run_change {
         /// Answers.
         pub count: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

@@ -2,73 +2,50 @@
 
 /// One approval of a review by an account.
 pub mod review_approval {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// One approval of a review by an account.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "review_approvals")]
     pub struct Model {
-        /// The review.
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,
-        /// The account.
         #[sea_orm(primary_key, auto_increment = false)]
         pub account_id: Uuid,
-        /// Why.
         pub reason: String,
-        /// Microseconds.
         pub at: i64,
         /// Whether it counted when the review was decided; null until then.
         pub counted: Option<bool>,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A comment on a review.
 pub mod review_comment {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A comment on a review.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "review_comments")]
     pub struct Model {
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// The review.
         pub review_id: Uuid,
         /// The account that wrote it.
         pub author_id: Uuid,
-        /// The text.
         pub text: String,
-        /// Microseconds.
         pub at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// A report of an agent, which a review of the kind `report` collects.
 pub mod agent_report {
-    use sea_orm::entity::prelude::*;
+    use crate::entity::prelude::*;
 
-    /// A report of an agent, which a review of the kind `report` collects.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "agent_reports")]
     pub struct Model {
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        /// The review.
         pub review_id: Uuid,
         /// The account that reported; null for an anonymous client.
         pub account_id: Option<Uuid>,
@@ -78,32 +55,22 @@ pub mod agent_report {
         pub reason: String,
         /// How to reach who reported.
         pub contact: Option<String>,
-        /// Microseconds.
         pub at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }
 
 /// An approval that one account has given alone, until others confirm it.
 pub mod break_glass {
     use a2a_registry_domain::review::ReviewKind;
-    use sea_orm::entity::prelude::*;
 
-    use crate::Kept;
+    use crate::entity::prelude::*;
 
-    /// An approval that one account has given alone, until others confirm it.
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
+    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "break_glasses")]
     pub struct Model {
         /// The review by which it is confirmed. It is in force while that is open.
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,
-        /// The agent.
         pub agent_id: Uuid,
         /// Who broke the glass.
         pub account_id: Uuid,
@@ -111,11 +78,8 @@ pub mod break_glass {
         pub asked: Kept<ReviewKind>,
         /// The version that was approved.
         pub version_id: Uuid,
-        /// Its content digest.
         pub content_digest: String,
-        /// Its signing summary.
         pub signing: String,
-        /// Why.
         pub reason: String,
         /// The version that was served before.
         pub before_version: Option<Uuid>,
@@ -123,15 +87,8 @@ pub mod break_glass {
         pub before_holds: String,
         /// The pinned keys of before.
         pub before_pins: String,
-        /// When.
         pub at: i64,
         /// When it ends unless it is confirmed.
         pub ends_at: i64,
     }
-
-    /// None: joins are written where they are needed.
-    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-    pub enum Relation {}
-
-    impl ActiveModelBehavior for ActiveModel {}
 }

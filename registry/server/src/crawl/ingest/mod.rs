@@ -37,7 +37,7 @@ use crate::admission::coverage::origin_of;
 use crate::admission::covering::follow_coverage;
 use crate::commit::approver::{CRAWLER, SYSTEM};
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::after_write;
+use crate::commit::publish::commit_written;
 use crate::commit::state::AgentState;
 use crate::commit::touched::Touched;
 use crate::context::Context;
@@ -87,13 +87,11 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
         write.versions_trim(agent, &keep).await?;
     }
     let regarded = regard_anew(context, &write, &state, now).await?;
-    write.commit().await?;
+    commit_written(context, write, [&touched, &regarded]).await?;
     remember_outage(context, noted);
     if crawl_noted {
         context.stream.crawl_noted.store(now.0, Ordering::Relaxed);
     }
-    after_write(context, &touched);
-    after_write(context, &regarded);
     if state.marked {
         context.wake.derive.notify_one();
     }

@@ -1,31 +1,15 @@
-//! What an earlier version has left undone for accounts.
+//! Accounts and groups whose names mean something else, because the name was not reserved yet when they got it.
 
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 use a2a_registry_store::{Handle, StoreError, accounts, groups};
 
 use crate::accounts::bootstrap::ADMIN;
-use crate::context::Context;
 use crate::names::RESERVED_NAMES;
-
-/// Begins to count the absence of accounts that an earlier version has made, so that none of their tokens is suspended by the
-/// upgrade itself, and logs names that mean something else by this version.
-///
-/// # Errors
-/// Where the database fails.
-pub(crate) async fn prepare_accounts(context: &Context) -> Result<(), StoreError> {
-    let write = context.store.write().await?;
-    write.absences_begin(context.now().0).await?;
-    write.commit().await?;
-    for holder in reserved_name_holders(&context.store).await? {
-        tracing::warn!(holder, "{RESERVED_NAME}");
-    }
-    Ok(())
-}
 
 /// What is wrong with an account or a group that has a reserved name.
 pub(crate) const RESERVED_NAME: &str = "its name is reserved, so policies that use the name do not apply to it; create another one in its place";
 
-/// The accounts and groups that an earlier version has given a reserved name.
+/// The accounts and groups that have a reserved name.
 ///
 /// # Errors
 /// Where the database fails.

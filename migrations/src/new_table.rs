@@ -1,0 +1,148 @@
+//! A table with its references and indexes, and the migration that creates such tables.
+
+use sea_orm_migration::prelude::*;
+
+/// A migration that creates tables in their order, and drops them in the opposite one.
+pub(crate) struct CreateTables {
+    pub(crate) name: &'static str,
+    pub(crate) tables: fn() -> Vec<NewTable>,
+}
+
+impl MigrationName for CreateTables {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for CreateTables {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in (self.tables)() {
+            manager.create_table(table.create).await?;
+            for index in table.indexes {
+                manager.create_index(index).await?;
+            }
+            for row in table.rows {
+                manager.execute(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in (self.tables)().into_iter().rev() {
+            let drop = Table::drop().table(table.name).take();
+            manager.drop_table(drop).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A table to create. Its columns, indexes and references are created in the order in which they are given.
+pub(crate) struct NewTable {
+    name: &'static str,
+    create: TableCreateStatement,
+    indexes: Vec<IndexCreateStatement>,
+    rows: Vec<InsertStatement>,
+}
+
+impl NewTable {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            create: Table::create().table(name).take(),
+            indexes: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn columns(mut self, columns: impl IntoIterator<Item = ColumnDef>) -> Self {
+        for column in columns {
+            self.create.col(column);
+        }
+        self
+    }
+
+    /// Several columns as the primary key.
+    pub(crate) fn primary_key(mut self, columns: impl IntoIterator<Item = &'static str>) -> Self {
+        let mut key = Index::create();
+        for column in columns {
+            key.col(column);
+        }
+        self.create.primary_key(&mut key);
+        self
+    }
+
+    /// A reference to another table's `id`; a row that is referenced cannot be deleted.
+    pub(crate) fn references(mut self, column: &'static str, table: &'static str) -> Self {
+        let mut key = ForeignKey::create();
+        key.name(format!("fk_{}_{column}", self.name))
+            .from(self.name, column)
+            .to(table, "id")
+            .on_delete(ForeignKeyAction::Restrict);
+        self.create.foreign_key(&mut key);
+        self
+    }
+
+    /// An index over these columns, named after them.
+    pub(crate) fn index<const N: usize>(self, columns: [&'static str; N]) -> Self {
+        let name = format!("ix_{}_{}", self.name, columns.join("_"));
+        self.add_index(name, columns, |_| ())
+    }
+
+    /// The same, with no two rows that are equal in these columns.
+    pub(crate) fn unique_index<const N: usize>(self, columns: [&'static str; N]) -> Self {
+        let name = format!("ix_{}_{}", self.name, columns.join("_"));
+        self.add_index(name, columns, |index| {
+            index.unique();
+        })
+    }
+
+    /// An index of the rows that fulfil all these conditions.
+    pub(crate) fn partial_index<const N: usize>(
+        self,
+        name: &'static str,
+        columns: [&'static str; N],
+        rows: impl IntoIterator<Item = Expr>,
+    ) -> Self {
+        self.add_index(name, columns, |index| {
+            for condition in rows {
+                index.and_where(condition);
+            }
+        })
+    }
+
+    /// The same, with no two rows among them that are equal in these columns.
+    pub(crate) fn unique_partial_index<const N: usize>(
+        self,
+        name: &'static str,
+        columns: [&'static str; N],
+        rows: Expr,
+    ) -> Self {
+        self.add_index(name, columns, |index| {
+            index.unique().and_where(rows);
+        })
+    }
+
+    /// A row that the table has from the beginning.
+    pub(crate) fn row(mut self, row: InsertStatement) -> Self {
+        self.rows.push(row);
+        self
+    }
+
+    fn add_index<const N: usize>(
+        mut self,
+        name: impl Into<String>,
+        columns: [&'static str; N],
+        restrict: impl FnOnce(&mut IndexCreateStatement),
+    ) -> Self {
+        let mut index = Index::create();
+        index.name(name).table(self.name);
+        for column in columns {
+            index.col(column);
+        }
+        restrict(&mut index);
+        self.indexes.push(index);
+        self
+    }
+}
