@@ -28,8 +28,6 @@ mod database;
 pub mod descriptors;
 pub mod dialects;
 pub mod domains;
-pub mod entries;
-mod entry_documents;
 pub mod entry_rows;
 pub mod error;
 pub mod events;
