@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     a2a_task, account, account_group, agent, agent_report, agent_vectors, attempt, body,
-    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, entry,
-    event, feed, group_member, hold, identity, model, owner_marks, pace, policy_set, proof,
-    proof_check, review, review_approval, review_comment, saved_search, session, setting,
+    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, event,
+    feed, group_member, hold, identity, model, owner_marks, pace, peer_candidate, policy_set,
+    proof, proof_check, review, review_approval, review_comment, saved_search, session, setting,
     sign_in_attempt, source, source_day, source_registrant, token, used_attempt, version,
     version_source, waiver, withdrawn_urn,
 };
@@ -116,6 +116,7 @@ async fn entity<E: EntityTrait>(
 both_databases!(
     every_migration_path_gives_the_same_schema,
     old_rows_survive_every_migration,
+    a_schema_of_another_version_is_refused,
     entities_equal_their_tables,
     dangling_references_are_refused,
     a_name_is_free_once_its_domain_has_ended
@@ -246,6 +247,30 @@ async fn old_rows_survive_every_migration(url: &str) {
     assert!(event::Entity::find().one(on).await.unwrap().is_none());
 }
 
+/// A database with a step that this program does not have is left as it is, whether it is opened, migrated or only looked at.
+async fn a_schema_of_another_version_is_refused(url: &str) {
+    let connection = connect(url).await;
+    Migrator::up(&connection, None).await.unwrap();
+    let key = key(&connection, ACCOUNT);
+    for statement in [
+        format!(
+            "INSERT INTO accounts (id, name, role, created_at) VALUES ({key}, 'old', 'admin', 1)"
+        ),
+        format!("INSERT INTO {BOOKS} (version, applied_at) VALUES ('m0022_entries', 1)"),
+    ] {
+        connection.execute_unprepared(&statement).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    let refusal = "its schema is of another version of this program; start that version, or begin a new registry \
+                   with another data folder or database";
+    let refused = Store::open(&options(url)).await.unwrap_err();
+    assert_eq!(refused.to_string(), refusal);
+    let store = Store::connect(&options(url)).await.unwrap();
+    let refused = store.migrations_pending().await.unwrap_err();
+    assert_eq!(refused.to_string(), refusal);
+    store.close().await.unwrap();
+}
+
 /// Every table has an entity with exactly its columns, nullable where they are nullable, and the entity can read it.
 async fn entities_equal_their_tables(url: &str) {
     let connection = connect(url).await;
@@ -289,7 +314,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<agent_report::Entity>(&connection, &mut tables).await;
     entity::<policy_set::Entity>(&connection, &mut tables).await;
     entity::<waiver::Entity>(&connection, &mut tables).await;
-    entity::<entry::Entity>(&connection, &mut tables).await;
+    entity::<peer_candidate::Entity>(&connection, &mut tables).await;
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;
     entity::<event::Entity>(&connection, &mut tables).await;
     entity::<model::Entity>(&connection, &mut tables).await;

@@ -16,6 +16,7 @@ mod outage;
 mod over_tls;
 mod owner;
 mod owner_vouch;
+mod peer_candidates;
 mod polite;
 mod recorded;
 mod records;

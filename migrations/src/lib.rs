@@ -29,7 +29,7 @@ mod m0018_waivers;
 mod m0019_policy_facts;
 mod m0020_feed_scopes;
 mod m0021_a2a_tasks;
-mod m0022_entries;
+mod m0022_catalogs;
 mod m0023_a2a_senders;
 mod m0026_access;
 mod m0027_used_attempts;
@@ -66,7 +66,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0019_policy_facts::Migration),
             Box::new(m0020_feed_scopes::Migration),
             Box::new(m0021_a2a_tasks::Migration),
-            Box::new(m0022_entries::Migration),
+            Box::new(m0022_catalogs::Migration),
             Box::new(m0023_a2a_senders::Migration),
             Box::new(m0026_access::Migration),
             Box::new(m0027_used_attempts::Migration),

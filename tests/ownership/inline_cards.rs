@@ -104,7 +104,10 @@ fn task(row: &source::Model) -> SourceTask {
         source_key: row.id,
         slot: match row.kind.known().unwrap() {
             SourceKind::WellKnown => Slot::WellKnown { origin: url },
-            SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, others: true },
+            SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog {
+                url,
+                registries: true,
+            },
             _ if url.fragment().is_some() => Slot::Inline {
                 url,
                 identifier: row.identifier.clone().unwrap(),

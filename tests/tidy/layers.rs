@@ -38,7 +38,6 @@ const ORDER: [&str; 65] = [
     "http",
     "pages",
     "lint",
-    "entry_rows",
     "sources",
     "signatures",
     "agent_facts",

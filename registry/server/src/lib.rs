@@ -28,7 +28,6 @@ mod database;
 pub mod descriptors;
 pub mod dialects;
 pub mod domains;
-pub mod entry_rows;
 pub mod error;
 pub mod events;
 mod federation;

@@ -25,6 +25,10 @@ const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 /// The table of the migrations that have run.
 const MIGRATIONS: &str = "seaql_migrations";
 
+/// What is wrong with a database that has migrations which this program does not have.
+const OTHER_SCHEMA: &str = "its schema is of another version of this program; start that version, or begin a new registry \
+     with another data folder or database";
+
 /// What statements run on: the store itself for reads, or a write under way.
 pub trait Handle: Sync {
     /// The connection behind it.
@@ -172,6 +176,17 @@ impl Write {
     }
 }
 
+/// Refuses a database with migrations that this program does not know.
+async fn refuse_other_schema(on: &DatabaseConnection) -> Result<(), StoreError> {
+    let applied = Migrator::get_migration_models(on).await?;
+    let known = Migrator::migrations();
+    let is_known = |version: &str| known.iter().any(|step| step.name() == version);
+    match applied.iter().all(|row| is_known(&row.version)) {
+        true => Ok(()),
+        false => Err(StoreError::other(OTHER_SCHEMA)),
+    }
+}
+
 impl Store {
     /// Opens the database and brings its schema up to date. The file of an SQLite database is made if it is missing.
     ///
@@ -249,17 +264,23 @@ impl Store {
     /// advisory lock, so that processes that start together do it once.
     ///
     /// # Errors
-    /// Where a step fails; the schema then stands at the step before.
+    /// Where the database has migrations that this program does not know, or where a step fails; the schema then stands at the
+    /// step before.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
-            return Ok(Migrator::up(&self.write, None).await?);
+            return self.run_migrations().await;
         }
         let guard = self.write.begin().await?;
         guard.execute_unprepared(KEEP_IDLE).await?;
         advisory_lock(&guard, MIGRATION_LOCK).await?;
-        let outcome = Migrator::up(&self.write, None).await;
+        let outcome = self.run_migrations().await;
         guard.rollback().await?;
-        Ok(outcome?)
+        outcome
+    }
+
+    async fn run_migrations(&self) -> Result<(), StoreError> {
+        refuse_other_schema(&self.write).await?;
+        Ok(Migrator::up(&self.write, None).await?)
     }
 
     /// The names of the migrations that have not run yet, oldest first.
@@ -267,6 +288,7 @@ impl Store {
     /// # Errors
     /// Where the database does not respond, or has migrations that this program does not know.
     pub async fn migrations_pending(&self) -> Result<Vec<String>, StoreError> {
+        refuse_other_schema(&self.read).await?;
         let pending = Migrator::get_pending_migrations(&self.read).await?;
         Ok(pending.iter().map(|step| step.name().to_owned()).collect())
     }
