@@ -23,8 +23,8 @@ pub(crate) async fn ingest_registries(
     let catalog = group.sources.get(&source);
     let domain = catalog.and_then(|row| group.domains.get(&row.domain_id));
     let is_covered = group.coverage_of(source) == CoverageLevel::Covered;
-    let is_kept = group.is_catalog(source) && is_covered;
-    if !is_kept || !domain.is_some_and(stands_behind_catalogs) {
+    let is_trusted = is_covered && domain.is_some_and(stands_behind_catalogs);
+    if !is_trusted || !group.is_catalog(source) {
         return Ok(false);
     }
     let known = peer_candidates_of(write, source).await?;
