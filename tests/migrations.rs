@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use a2a_migrations::Migrator;
 use a2a_registry_store::entity::{
     a2a_task, account, account_group, agent, agent_report, agent_vectors, attempt, body,
-    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, entry,
-    event, feed, group_member, hold, identity, model, owner_marks, pace, policy_set, proof,
-    proof_check, review, review_approval, review_comment, saved_search, session, setting,
+    break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, event,
+    feed, group_member, hold, identity, model, owner_marks, pace, peer_candidate, policy_set,
+    proof, proof_check, review, review_approval, review_comment, saved_search, session, setting,
     sign_in_attempt, source, source_day, source_registrant, token, used_attempt, version,
     version_source, waiver, withdrawn_urn,
 };
@@ -310,7 +310,7 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<agent_report::Entity>(&connection, &mut tables).await;
     entity::<policy_set::Entity>(&connection, &mut tables).await;
     entity::<waiver::Entity>(&connection, &mut tables).await;
-    entity::<entry::Entity>(&connection, &mut tables).await;
+    entity::<peer_candidate::Entity>(&connection, &mut tables).await;
     entity::<dry_run_change::Entity>(&connection, &mut tables).await;
     entity::<event::Entity>(&connection, &mut tables).await;
     entity::<model::Entity>(&connection, &mut tables).await;

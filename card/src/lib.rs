@@ -100,10 +100,10 @@ pub use rule::{Rule, Severity};
 pub use sarif::{sarif, sarif_of_refusal};
 pub use scan::MAX_DEPTH;
 pub use signature::{
-    Algorithm, CanonicalForm, Concern, DetachedJws, KeySet, KeySetError, MAX_KEY_FILE_BYTES,
-    MAX_KEY_SET_BYTES, MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS,
-    ProtectedHeader, SignError, SignatureEntry, SignatureFault, SignatureState, SignedClaims,
-    SigningKey, SigningKeyError, TokenFault, Uncovered, UnknownSignatureState, VerificationResult,
+    Algorithm, CanonicalForm, Concern, KeySet, KeySetError, MAX_KEY_FILE_BYTES, MAX_KEY_SET_BYTES,
+    MAX_KEYS, MAX_SIGNATURES, MAX_TOKEN_BYTES, MAX_UNCOVERED, MAX_VERIFICATIONS, ProtectedHeader,
+    SignError, SignatureEntry, SignatureFault, SignatureState, SignedClaims, SigningKey,
+    SigningKeyError, TokenFault, Uncovered, UnknownSignatureState, VerificationResult,
     canonical_payload, sign, signature_entries, signature_state, signing_summary, uncovered,
     uncovered_findings, verified_state, verified_summary, verify,
 };

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
 
-use crate::catalog::{CatalogEntry, Findings, TypedEntry};
+use crate::catalog::{CatalogEntry, Findings, ListedRegistry};
 
 /// Most sources that one visit fetches; the others that are due wait for the next visit.
 pub const MAX_SOURCES_PER_VISIT: usize = 8;
@@ -68,8 +68,8 @@ pub enum Slot {
     Catalog {
         /// URL of the first catalog. Only cards on the origin of this URL count.
         url: Url,
-        /// Whether entries that are neither cards nor catalogs are read too, and their manifests verified.
-        others: bool,
+        /// Whether the registries that it names are read too.
+        registries: bool,
     },
     /// The card inside the catalog at this URL, in the entry with this identifier.
     Inline {
@@ -311,15 +311,15 @@ pub struct FetchedCatalog {
     /// The cards on the catalog's own origin, each identifier once, at most
     /// [`MAX_ENTRIES`](crate::catalog::MAX_ENTRIES).
     pub entries: Vec<CatalogEntry>,
-    /// The entries that are neither cards nor catalogs, each identifier once; empty unless they were wanted.
-    pub others: Vec<TypedEntry>,
+    /// The registries of the catalog's own host, each identifier once, at most
+    /// [`MAX_REGISTRIES`](crate::catalog::MAX_REGISTRIES); empty unless they were wanted.
+    pub registries: Vec<ListedRegistry>,
     /// The entries that were skipped.
     pub findings: Findings,
     /// Whether everything was read: only then does a missing entry mean that the card has left the catalog.
     pub complete: bool,
     /// How long the catalog is fresh, and the validators for the next request. There are no validators where it names
-    /// other catalogs by URL, or where signed manifests were verified, since a 304 would hide their changes and those of
-    /// their signers.
+    /// other catalogs by URL, since a 304 would hide their changes.
     pub freshness: Freshness,
 }
 

@@ -16,7 +16,7 @@ mod m0006_policies;
 mod m0007_events;
 mod m0008_vectors;
 mod m0009_a2a_tasks;
-mod m0010_entries;
+mod m0010_peer_candidates;
 mod new_table;
 
 use new_table::{CreateTables, NewTable};
@@ -38,7 +38,7 @@ impl MigratorTrait for Migrator {
             create("m0007_events", m0007_events::tables),
             create("m0008_vectors", m0008_vectors::tables),
             create("m0009_a2a_tasks", m0009_a2a_tasks::tables),
-            create("m0010_entries", m0010_entries::tables),
+            create("m0010_peer_candidates", m0010_peer_candidates::tables),
         ]
     }
 }

@@ -165,7 +165,6 @@ const TABLE: &[(&str, Row)] = &[
     ("saved_search_delete", OTHERS),
     ("feed_renew", ACCOUNTS),
     ("feed_revoke", ACCOUNTS),
-    ("entry_list", ANYONE),
     ("ard_search", ANYONE),
     ("ard_explore", ANYONE),
     ("ard_list", ANYONE),

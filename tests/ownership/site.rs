@@ -2,7 +2,7 @@
 //! fingerprint.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use a2a_registry_api::DomainView;
 use tempfile::NamedTempFile;
@@ -47,19 +47,6 @@ impl Site {
                     eprintln!("SKIPPED: port 443 cannot be listened on here: {error}");
                     return None;
                 }
-            }
-        }
-        panic!("250 sites at once");
-    }
-
-    /// Another host with a certificate of the same authority, at an address of its own.
-    pub async fn beside(&self, host: &str) -> (Origin, TlsFront, IpAddr) {
-        let origin = Origin::start();
-        for last in 1..=250 {
-            let address = SocketAddr::from((Ipv4Addr::new(127, 0, 44, last), 443));
-            let identity = self.authority.identity(host);
-            if let Ok(front) = TlsFront::bind(address, identity, &origin).await {
-                return (origin, front, address.ip());
             }
         }
         panic!("250 sites at once");

@@ -1,8 +1,6 @@
 //! Simulated responses of origins: cards, and outcomes of visits that were never made.
 
-use a2a_crawler::catalog::{
-    CatalogEntry, CatalogWalk, Endorsement, Findings, ReadOptions, WalkedCatalog, read,
-};
+use a2a_crawler::catalog::{CatalogEntry, CatalogWalk, Findings, ReadOptions, WalkedCatalog, read};
 use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_crawler::{
     Attempt, AttemptOutcome, FetchedCard, FetchedCatalog, FetchedKeySet, Freshness, SourceOutcome,
@@ -27,8 +25,8 @@ pub enum OriginAnswer {
     Signed(Vec<u8>, FetchedKeySet),
     /// 200 with a catalog that names these cards, as identifier and URL, and how much of it was read.
     Catalog(Vec<(String, String)>, Read),
-    /// 200 with this document as the catalog, and whether a manifest endorses its entries that are no cards.
-    Document(String, Endorsement),
+    /// 200 with this document as the catalog.
+    Document(String),
     /// 304.
     NotModified,
     /// 429 with this `Retry-After` in seconds.
@@ -92,7 +90,7 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
         OriginAnswer::Card(_) | OriginAnswer::Signed(..) | OriginAnswer::Redirected(..) => {
             (AttemptOutcome::Card, Some(200))
         }
-        OriginAnswer::Catalog(..) | OriginAnswer::CatalogOf(..) | OriginAnswer::Document(..) => {
+        OriginAnswer::Catalog(..) | OriginAnswer::CatalogOf(..) | OriginAnswer::Document(_) => {
             (AttemptOutcome::Catalog, Some(200))
         }
         OriginAnswer::NotModified => (AttemptOutcome::NotModified, Some(304)),
@@ -133,18 +131,18 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
             SourceVerdict::Catalog(Box::new(FetchedCatalog {
                 url: answered,
                 entries: cards.collect(),
-                others: Vec::new(),
+                registries: Vec::new(),
                 findings: Findings::default(),
                 complete: read == Read::Whole,
                 freshness,
             }))
         }
-        OriginAnswer::Document(text, endorsement) => {
-            let walked = walked(&text, &answered, &endorsement);
+        OriginAnswer::Document(text) => {
+            let walked = walked(&text, &answered);
             SourceVerdict::Catalog(Box::new(FetchedCatalog {
                 url: answered,
                 entries: walked.cards,
-                others: walked.others,
+                registries: walked.registries,
                 findings: walked.findings,
                 complete: walked.complete,
                 freshness,
@@ -177,20 +175,17 @@ pub fn result(source: &source::Model, answer: OriginAnswer, at: OffsetDateTime) 
 }
 
 /// The content of a catalog's document at that URL.
-fn walked(text: &str, url: &str, endorsement: &Endorsement) -> WalkedCatalog {
+fn walked(text: &str, url: &str) -> WalkedCatalog {
     let options = ReadOptions {
         depth: 0,
         most: usize::MAX,
-        others: true,
+        registries: true,
     };
     let base = url.parse().unwrap();
     let reading = read(text.as_bytes(), &base, options).unwrap();
     let guard = Guard::new(GuardConfig::default());
     let mut walk = CatalogWalk::new(&guard, &base);
     walk.take(&base, text.len(), reading);
-    for other in walk.others_mut() {
-        other.endorsement = endorsement.clone();
-    }
     walk.end()
 }
 

@@ -175,7 +175,7 @@ impl Key {
     ///
     /// # Errors
     /// [`JwkError`] if it cannot verify a card.
-    pub(super) fn read(jwk: &Value) -> Result<Key, JwkError> {
+    fn read(jwk: &Value) -> Result<Key, JwkError> {
         let jwk = jwk.as_object().ok_or(JwkError::NotAKey)?;
         let kid = match jwk.get("kid").map(Value::as_str) {
             None => None,

@@ -6,7 +6,6 @@
 mod algorithm;
 mod canonical;
 mod compact;
-mod detached;
 mod entry;
 mod jws;
 mod key_set;
@@ -23,7 +22,6 @@ mod verify;
 pub use algorithm::Algorithm;
 pub use canonical::{CanonicalForm, canonical_payload};
 pub use compact::{MAX_TOKEN_BYTES, SignedClaims, TokenFault};
-pub use detached::DetachedJws;
 pub use entry::{MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult};
 pub use jws::signature_entries;
 pub use key_set::{KeySet, KeySetError, MAX_KEY_SET_BYTES, MAX_KEYS};

@@ -8,10 +8,9 @@ use time::format_description::well_known::Rfc3339;
 use url::Url;
 
 use super::MAX_IDENTIFIER_BYTES;
-use super::authority::authority;
 use super::finding::PassedOver;
-use super::identifier::current;
-use super::typed::TypedEntry;
+use super::identifier::{current, names_other_domain};
+use super::registry::{ListedRegistry, REGISTRIES};
 use crate::guard::{MAX_URL_BYTES, normalised};
 
 /// An entry that names or contains an A2A agent card.
@@ -38,19 +37,19 @@ pub(super) enum Kind<'a> {
     Elsewhere(Url),
     /// A catalog inside the entry.
     Inline(&'a RawValue),
-    /// Anything else.
-    Other(TypedEntry),
+    /// A registry.
+    Registry(ListedRegistry),
 }
 
 const CARD: &str = "application/a2a-agent-card+json";
 const CATALOG: &str = "application/ai-catalog+json";
 
-/// Reads an entry. Its URL is relative to `base`, where the document came from. Of an entry that is neither card nor
-/// catalog nothing more than its type is read unless `others` says so.
+/// Reads an entry. Its URL is relative to `base`, where the document came from. Entries of registries are read where
+/// `registries` says so; of any other entry that is neither card nor catalog nothing more than its type is read.
 pub(super) fn read_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
-    others: bool,
+    registries: bool,
 ) -> Result<Kind<'a>, PassedOver> {
     let value: Value = serde_json::from_str(raw.get()).map_err(|_| PassedOver::Malformed)?;
     let entry = value.as_object().ok_or(PassedOver::Malformed)?;
@@ -60,13 +59,15 @@ pub(super) fn read_entry<'a>(
             EntryContent::Url(url) => Ok(Kind::Elsewhere(url)),
             EntryContent::Inline => Ok(Kind::Inline(data_of(raw)?)),
         },
-        _ if others => TypedEntry::read(raw.get(), base).map(Kind::Other),
+        kind if registries && REGISTRIES.contains(&kind) => {
+            ListedRegistry::read(raw.get(), base).map(Kind::Registry)
+        }
         _ => Err(PassedOver::NotACard),
     }
 }
 
 /// The media type that an entry states: `type` or, in older documents, `mediaType`.
-pub(super) fn kind_of(entry: &Map<String, Value>) -> Option<&str> {
+fn kind_of(entry: &Map<String, Value>) -> Option<&str> {
     let text = |name| entry.get(name).and_then(Value::as_str);
     text("type").or_else(|| text("mediaType"))
 }
@@ -78,7 +79,7 @@ fn read_card(
     base: &Url,
 ) -> Result<CatalogEntry, PassedOver> {
     let identifier = identifier(entry).ok_or(PassedOver::Malformed)?;
-    if authority(&identifier, "", declared_identity(entry), None).is_err() {
+    if names_other_domain(&identifier, declared_identity(entry)) {
         return Err(PassedOver::OtherPublisher);
     }
     let stated = stated_digest(entry)?.map(str::to_owned);
@@ -166,7 +167,7 @@ pub(super) fn stated_digest(entry: &Map<String, Value>) -> Result<Option<&str>, 
 }
 
 /// The essence of a media type: without parameters, in lower case.
-pub(super) fn essence(text: &str) -> String {
+fn essence(text: &str) -> String {
     let essence = text.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }
@@ -184,6 +185,6 @@ pub(super) fn declared_identity(entry: &Map<String, Value>) -> Option<&str> {
     entry.get("trustManifest")?.get("identity")?.as_str()
 }
 
-pub(super) fn updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
+fn updated_at(entry: &Map<String, Value>) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(entry.get("updatedAt")?.as_str()?, &Rfc3339).ok()
 }

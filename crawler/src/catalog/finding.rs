@@ -16,7 +16,7 @@ const SHOWN: usize = 120;
 /// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PassedOver {
-    /// Its type is neither an A2A agent card nor a catalog, and others are not kept. Not a fault: catalogs name other
+    /// It is neither an A2A agent card nor a catalog, nor a registry where those are read. Not a fault: catalogs name other
     /// things too.
     NotACard,
     /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
@@ -25,14 +25,14 @@ pub enum PassedOver {
     TooManyInline,
     /// The card has another digest than the entry states, or the entry states none that can be compared.
     OtherDigest,
-    /// It has more bytes than an entry may have.
-    TooLarge,
     /// JSON parsers read it differently: a name twice, half a character, a number too long.
     Ambiguous,
     /// The card has another scheme, host or port than the catalog of the domain.
     ForeignOrigin,
     /// The nested catalog is on another registrable domain, or not https while the catalog of the domain is.
     ForeignSite,
+    /// It is a registry of another publisher than the host of the domain's catalog.
+    ForeignRegistry,
     /// The guard refuses the URL.
     Refused,
     /// Its `trustManifest` names another publisher than its identifier.
@@ -57,10 +57,12 @@ impl PassedOver {
                 "is beyond the number of cards that are read from inside a catalog"
             }
             Self::OtherDigest => "states another digest than its content has",
-            Self::TooLarge => "is too large",
             Self::Ambiguous => "is read differently by different JSON parsers",
             Self::ForeignOrigin => "is not on the scheme, host and port of the domain's catalog",
             Self::ForeignSite => "is on another registrable domain, or not https",
+            Self::ForeignRegistry => {
+                "is a registry of another publisher than the host of the domain's catalog"
+            }
             Self::Refused => "has a URL that the registry does not fetch",
             Self::OtherPublisher => "names another publisher in its trustManifest",
             Self::Repeated => "repeats an identifier",

@@ -44,6 +44,25 @@ pub fn is_publisher(text: &str) -> bool {
         && text.parse::<Ipv4Addr>().is_err()
 }
 
+/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier names, so that one of the
+/// two is wrong. Where either names no domain, there is nothing to compare.
+pub(super) fn names_other_domain(identifier: &str, identity: Option<&str>) -> bool {
+    let named = identifier.strip_prefix(PREFIX);
+    let named = named.and_then(|rest| rest.split(':').next());
+    let declared = identity.and_then(domain_of_identity);
+    matches!((named, declared), (Some(named), Some(declared)) if named.to_ascii_lowercase() != declared)
+}
+
+/// Domain of `did:web:D`, `spiffe://D/…`, `https://D/…` or a bare `D`, in lower case.
+pub fn domain_of_identity(identity: &str) -> Option<String> {
+    let rest = ["did:web:", "spiffe://", "https://"]
+        .iter()
+        .find_map(|prefix| identity.strip_prefix(prefix))
+        .unwrap_or(identity);
+    let domain = rest.split(['/', ':']).next().unwrap_or_default();
+    domain.contains('.').then(|| domain.to_ascii_lowercase())
+}
+
 /// The identifier with the prefix of today.
 pub(super) fn current(identifier: &str) -> String {
     match identifier.strip_prefix(FORMER_PREFIX) {
@@ -98,6 +117,34 @@ mod tests {
         }
         assert_eq!(publisher_of("urn:ai:a.example:x"), None);
         assert_eq!(publisher_of("URN:AIR:a.example:x"), None);
+    }
+
+    /// A declared identity proves nothing, but it may not contradict the identifier.
+    #[test]
+    fn an_identity_of_another_domain_is_noticed() {
+        let ours = "urn:air:house.example.com:tools:sorter";
+        for (identifier, identity, expected) in [
+            (ours, None, false),
+            (ours, Some("did:web:house.example.com"), false),
+            (ours, Some("did:web:House.Example.com"), false),
+            (ours, Some("did:web:house.example.com:a"), false),
+            (ours, Some("spiffe://house.example.com/x"), false),
+            (ours, Some("https://house.example.com/x"), false),
+            (ours, Some("house.example.com"), false),
+            (ours, Some("did:web:example.com"), true),
+            (ours, Some("spiffe://a.house.example.com/x"), true),
+            (ours, Some("https://evil.example/"), true),
+            (ours, Some("evil.example"), true),
+            // Where there is no domain, there is nothing to compare.
+            (ours, Some("did:key:z6Mk"), false),
+            ("free text", Some("evil.example"), false),
+        ] {
+            assert_eq!(
+                names_other_domain(identifier, identity),
+                expected,
+                "{identifier} {identity:?}"
+            );
+        }
     }
 
     #[test]

@@ -4,25 +4,20 @@
 //! the entries of a catalog and of those nested in it; [`Fetcher::fetch_source`](crate::fetch::Fetcher::fetch_source)
 //! makes the requests.
 
-mod authority;
 mod entry;
 mod finding;
 mod identifier;
-pub mod manifest;
 mod read;
+mod registry;
 #[cfg(test)]
 mod tests;
-mod typed;
 mod walk;
 
-pub use authority::{Authority, IdentityMismatch, authority, domain_of_identity};
 pub use entry::CatalogEntry;
 pub use finding::{Finding, Findings, MAX_FINDINGS, PassedOver};
-pub use identifier::{is_publisher, publisher_of};
+pub use identifier::{domain_of_identity, is_publisher, publisher_of};
 pub use read::{CatalogDocument, NoCatalog, ReadOptions, read};
-pub use typed::{
-    Endorsement, MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_MEDIA_TYPE, MAX_NAME, MCP_SERVER, TypedEntry,
-};
+pub use registry::ListedRegistry;
 pub use walk::{CatalogWalk, NestedCatalog, WalkedCatalog};
 
 /// Path of a domain's catalog in ARD.
@@ -43,3 +38,5 @@ pub const MAX_IDENTIFIER_BYTES: usize = 512;
 /// Most cards that are read from inside a catalog and all catalogs nested in it. Each of them costs a request for its
 /// document whenever it is due.
 pub const MAX_INLINE_CARDS: usize = 10;
+/// Most registries that are taken of one catalog and all catalogs nested in it.
+pub const MAX_REGISTRIES: usize = 50;

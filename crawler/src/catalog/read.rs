@@ -7,7 +7,7 @@ use url::Url;
 
 use super::entry::{CatalogEntry, Kind, name_of, read_entry};
 use super::finding::{Findings, PassedOver};
-use super::typed::TypedEntry;
+use super::registry::ListedRegistry;
 use super::{MAX_DEPTH, MAX_ENTRIES};
 
 /// Why a document is not a catalog.
@@ -31,8 +31,8 @@ pub struct ReadOptions {
     pub depth: usize,
     /// Most entries to read, never more than [`MAX_ENTRIES`].
     pub most: usize,
-    /// Whether entries that are neither cards nor catalogs are read too.
-    pub others: bool,
+    /// Whether entries of registries are read too.
+    pub registries: bool,
 }
 
 /// The content of one document, with the catalogs nested in it inline.
@@ -40,8 +40,8 @@ pub struct ReadOptions {
 pub struct CatalogDocument {
     /// The cards that it names or contains, in order.
     pub cards: Vec<CatalogEntry>,
-    /// The other entries, in order, where they are read.
-    pub others: Vec<TypedEntry>,
+    /// The registries that it names, in order, where they are read.
+    pub registries: Vec<ListedRegistry>,
     /// The catalogs that it names by URL, with their depth: 1 for those that the first document names.
     pub nested: Vec<(Url, usize)>,
     /// The entries that were skipped.
@@ -122,9 +122,9 @@ fn take_entry(
     reading: &mut CatalogDocument,
 ) -> Result<(), PassedOver> {
     let depth = options.depth;
-    match read_entry(entry, base, options.others)? {
+    match read_entry(entry, base, options.registries)? {
         Kind::Card(card) => reading.cards.push(card),
-        Kind::Other(other) => reading.others.push(other),
+        Kind::Registry(registry) => reading.registries.push(registry),
         Kind::Elsewhere(_) | Kind::Inline(_) if depth >= MAX_DEPTH => {
             return Err(PassedOver::TooDeep);
         }

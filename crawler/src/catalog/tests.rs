@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::PassedOver::{
-    ForeignOrigin, ForeignSite, Loop, Malformed, NotACard, OtherDigest, OtherPublisher, Refused,
-    Repeated, TooDeep, TooMany, TooManyInline,
+    Ambiguous, ForeignOrigin, ForeignRegistry, ForeignSite, Loop, Malformed, NotACard, OtherDigest,
+    OtherPublisher, Refused, Repeated, TooDeep, TooMany, TooManyInline,
 };
 use super::{
     CatalogDocument, CatalogEntry, CatalogWalk, Findings, MAX_DEPTH, MAX_ENTRIES, MAX_FINDINGS,
-    MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS, MAX_REQUESTS, NoCatalog, PassedOver, ReadOptions,
-    WalkedCatalog, read,
+    MAX_IDENTIFIER_BYTES, MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_REQUESTS, NoCatalog, PassedOver,
+    ReadOptions, WalkedCatalog, read,
 };
 use crate::guard::{Guard, GuardConfig};
 
@@ -34,7 +34,7 @@ fn options(depth: usize, most: usize) -> ReadOptions {
     ReadOptions {
         depth,
         most,
-        others: false,
+        registries: false,
     }
 }
 
@@ -533,146 +533,188 @@ fn cards_inside_catalogs_are_bounded() {
     assert_eq!(inline.count(), MAX_INLINE_CARDS);
 }
 
-fn others(entries: &str) -> CatalogDocument {
+fn with_registries(entries: &str) -> CatalogDocument {
     let document = format!(r#"{{"entries":[{entries}]}}"#);
     let all = ReadOptions {
-        others: true,
+        registries: true,
         ..options(0, 100)
     };
     read(document.as_bytes(), &base(), all).unwrap()
 }
 
-/// Half a character, a name twice or a broken entry costs that entry, never the document.
+/// MCP servers, skills and whatever else is listed are skipped, and named as skipped.
 #[test]
-fn other_entries_are_kept_as_they_stand_unless_parsers_disagree() {
+fn entries_of_other_types_are_skipped_by_name() {
+    let other = |kind: &str| json!({"identifier": "urn:air:house.example.com:tools:sorter", "type": kind, "url": "/a"});
+    for kind in [
+        "application/mcp-server-card+json",
+        "application/mcp-server+json",
+        "text/markdown",
+        "never/heard-of-it",
+    ] {
+        let entries = [other(kind), card("a", "/a.json")].map(|entry| entry.to_string());
+        let found = with_registries(&entries.join(","));
+        assert_eq!(
+            found.findings.sentence().as_deref(),
+            Some("urn:air:house.example.com:tools:sorter is not an A2A agent card")
+        );
+        assert_eq!((found.cards.len(), found.registries.len()), (1, 0));
+    }
+    let registry = reading(&[other("application/ai-registry+json")]);
+    assert_eq!(passed(&registry.findings), [NotACard]);
+}
+
+/// A broken registry costs that entry, never the document.
+#[test]
+fn registries_are_read_unless_parsers_disagree() {
     let id = r#""identifier":"urn:air:house.example.com:x""#;
-    let large = "x".repeat(64 * 1024);
+    let kind = r#""type":"application/ai-registry+json""#;
     for (entry, expected) in [
+        (format!(r#"{{{id},{kind},"url":"/a"}}"#), None),
         (
-            format!(r#"{{{id},"type":"text/markdown","url":"/a"}}"#),
+            format!(r#"{{{id},"type":"Application/AI-Registry; v=1","url":"/a"}}"#),
             None,
         ),
         (
-            format!(r#"{{{id},"type":"never/heard-of-it","data":[1,2]}}"#),
-            None,
+            format!(r#"{{{id},{kind},"url":"/a","metadata":{{"big":9007199254740993}}}}"#),
+            Some(Ambiguous),
         ),
         (
-            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"big":9007199254740992}}}}"#),
-            None,
+            format!(r#"{{{id},{id},{kind},"url":"/a"}}"#),
+            Some(Ambiguous),
         ),
         (
-            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"big":9007199254740993}}}}"#),
-            Some(PassedOver::Ambiguous),
-        ),
-        (
-            format!(r#"{{{id},{id},"type":"a/b","url":"/a"}}"#),
-            Some(PassedOver::Ambiguous),
-        ),
-        (
-            format!(r#"{{{id},"type":"a/b","url":"/a","x":"\ud800"}}"#),
+            format!(r#"{{{id},{kind},"url":"/a","x":"\ud800"}}"#),
             Some(Malformed),
         ),
         (
-            format!(r#"{{{id},"type":"a/b","url":"/a","metadata":{{"x":"{large}"}}}}"#),
-            Some(PassedOver::TooLarge),
-        ),
-        (
-            format!(r#"{{{id},"type":"a/b","url":"javascript:alert(1)"}}"#),
+            format!(r#"{{{id},{kind},"url":"javascript:alert(1)"}}"#),
             Some(Malformed),
         ),
+        (format!(r#"{{{id},{kind},"data":{{}}}}"#), Some(Malformed)),
         (
-            format!(r#"{{{id},"type":"a/b","url":"/a","data":1}}"#),
+            format!(r#"{{{id},{kind},"url":"/a","data":1}}"#),
             Some(Malformed),
         ),
-        (format!(r#"{{{id},"type":"a/b"}}"#), Some(Malformed)),
-        (format!(r#"{{{id},"type":"","url":"/a"}}"#), Some(Malformed)),
-        (r#"{"type":"a/b","url":"/a"}"#.to_owned(), Some(Malformed)),
+        (format!(r#"{{{id},{kind}}}"#), Some(Malformed)),
+        (format!(r#"{{{kind},"url":"/a"}}"#), Some(Malformed)),
         (
-            format!(
-                r#"{{{id},"type":"a/b","url":"/a","trustManifest":{{"identity":"other.example"}}}}"#
-            ),
+            format!(r#"{{{id},{kind},"url":"/a","trustManifest":{{"identity":"other.example"}}}}"#),
             Some(OtherPublisher),
         ),
     ] {
-        let found = others(&format!(r#"{entry},{{{id},"type":"a/b","url":"/next"}}"#));
-        assert_eq!(
-            passed(&found.findings),
-            Vec::from_iter(expected),
-            "{entry:.200}"
-        );
-        assert_eq!(found.others.len(), 1 + usize::from(expected.is_none()));
-        if expected.is_none() {
-            assert_eq!(found.others[0].raw, entry);
-        }
+        let found = with_registries(&format!(r#"{entry},{{{id},{kind},"url":"/next"}}"#));
+        assert_eq!(passed(&found.findings), Vec::from_iter(expected), "{entry}");
+        let read = 1 + usize::from(expected.is_none());
+        assert_eq!(found.registries.len(), read, "{entry}");
     }
+    let found = with_registries(&format!(
+        r#"{{"identifier":"urn:ai:house.example.com:r",{kind},"url":"ard","displayName":" Our \u202e registry\n"}},
+           {{{id},{kind},"url":"https://search.example/ard"}}"#
+    ));
+    let names = found.registries.iter().map(|one| {
+        (
+            one.identifier.as_str(),
+            one.display_name.as_str(),
+            one.url.as_str(),
+        )
+    });
+    assert_eq!(
+        Vec::from_iter(names),
+        [
+            (
+                "urn:air:house.example.com:r",
+                "Our registry",
+                "https://house.example.com/.well-known/ard"
+            ),
+            (
+                "urn:air:house.example.com:x",
+                "x",
+                "https://search.example/ard"
+            ),
+        ]
+    );
 }
 
+/// Only the host that serves the catalog names registries, as registries of its own.
 #[test]
-fn other_entries_are_read_member_by_member() {
-    let found = others(
-        r#"{"identifier":"urn:ai:house.example.com:tools:sorter","type":"Application/MCP-Server+JSON; v=1",
-            "url":"mcp.json","displayName":" A \u202e sorter\n","description":7,"version":"1.2",
-            "updatedAt":"2026-01-01T00:00:00Z"}"#,
-    );
-    let entry = &found.others[0];
-    assert_eq!(entry.identifier, "urn:air:house.example.com:tools:sorter");
-    assert_eq!(
-        entry.listed_as.as_deref(),
-        Some("urn:ai:house.example.com:tools:sorter")
-    );
-    assert_eq!(entry.media_type, "application/mcp-server-card+json; v=1");
-    assert_eq!(entry.display_name, "A sorter");
-    assert_eq!(entry.description, None);
-    assert_eq!(
-        entry.url.as_ref().unwrap().as_str(),
-        "https://house.example.com/.well-known/mcp.json"
-    );
-    assert_eq!(entry.served_by, "house.example.com");
-    assert_eq!(entry.authority(), super::Authority::DomainVerified);
-    let registry = others(
-        r#"{"identifier":"urn:air:a.example:r","type":"application/ai-registry+json","url":"https://a.example/ard"}"#,
-    );
-    assert!(registry.others[0].is_registry() && !entry.is_registry());
-    assert_eq!(registry.others[0].display_name, "r");
-    assert_eq!(registry.others[0].authority(), super::Authority::Unverified);
-}
-
-/// Of several entries with one identifier the newest counts, and a card of that identifier before all of them.
-#[test]
-fn one_identifier_is_one_entry() {
-    let one = |version: &str, at: &str, url: &str| json!({"identifier": "urn:air:house.example.com:x", "type": "a/b", "url": url, "version": version, "updatedAt": at});
-    let walk = |entries: &[Value]| {
+fn registries_of_other_publishers_are_skipped() {
+    let registry = |identifier: &str| {
+        let kind = "application/ai-registry+json";
+        json!({"identifier": identifier, "type": kind, "url": "/ard"}).to_string()
+    };
+    let walk = |documents: &[(&str, &[String])]| {
         let guard = Guard::new(GuardConfig::default());
-        let first = base();
+        let first = documents[0].0.parse().unwrap();
         let mut walk = CatalogWalk::new(&guard, &first);
-        let texts: Vec<String> = entries.iter().map(Value::to_string).collect();
-        walk.take(&first, 10, others(&texts.join(",")));
+        for (url, entries) in documents {
+            let url = url.parse().unwrap();
+            walk.take(&url, 10, with_registries(&entries.join(",")));
+        }
         walk.end()
     };
-    let (old, new) = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z");
-    for (entries, expected, findings) in [
-        (vec![one("1", old, "/1"), one("2", new, "/2")], "/2", vec![]),
-        (vec![one("2", new, "/2"), one("1", old, "/1")], "/2", vec![]),
+    let ours = registry("urn:air:house.example.com:r");
+    let own = "https://house.example.com/.well-known/ard.json";
+    for (url, entry, expected) in [
+        (own, &ours, None),
         (
-            vec![one("1.9", old, "/1"), one("1.10", old, "/2")],
-            "/2",
-            vec![],
+            own,
+            &registry("urn:air:neighbour.example.com:r"),
+            Some(ForeignRegistry),
         ),
         (
-            vec![one("1", old, "/1"), one("1", new, "/2")],
-            "/1",
-            vec![Repeated],
+            own,
+            &registry("urn:air:example.com:r"),
+            Some(ForeignRegistry),
         ),
+        (
+            own,
+            &registry("urn:air:a.house.example.com:r"),
+            Some(ForeignRegistry),
+        ),
+        (
+            own,
+            &registry("urn:air:House.example.com:r"),
+            Some(ForeignRegistry),
+        ),
+        (own, &registry("free text"), Some(ForeignRegistry)),
+        (
+            "https://house.example.com:8443/ard.json",
+            &ours,
+            Some(ForeignRegistry),
+        ),
+        (
+            "http://house.example.com/ard.json",
+            &ours,
+            Some(ForeignRegistry),
+        ),
+        ("https://example.com/ard.json", &ours, Some(ForeignRegistry)),
     ] {
-        let walked = walk(&entries);
-        assert_eq!(walked.others.len(), 1);
-        assert_eq!(walked.others[0].url.as_ref().unwrap().path(), expected);
-        assert_eq!(passed(&walked.findings), findings);
+        let walked = walk(&[(url, std::slice::from_ref(entry))]);
+        assert_eq!(
+            passed(&walked.findings),
+            Vec::from_iter(expected),
+            "{url} {entry}"
+        );
+        assert_eq!(walked.registries.len(), usize::from(expected.is_none()));
     }
-    let both = [
-        one("1", old, "/1"),
-        card("urn:air:house.example.com:x", "/card.json"),
-    ];
-    let walked = walk(&both);
-    assert_eq!((walked.cards.len(), walked.others.len()), (1, 0));
+    // Nor does a catalog elsewhere on the site, that ours names, speak for us, or for itself.
+    let theirs = registry("urn:air:a.house.example.com:r");
+    let walked = walk(&[
+        (own, &[]),
+        (
+            "https://a.house.example.com/c.json",
+            &[ours.clone(), theirs],
+        ),
+    ]);
+    assert_eq!(passed(&walked.findings), [ForeignRegistry, ForeignRegistry]);
+    assert_eq!(walked.registries, []);
+    // One identifier is one registry, and there are only so many.
+    let mut many: Vec<String> = (0..=MAX_REGISTRIES)
+        .map(|number| registry(&format!("urn:air:house.example.com:r{number}")))
+        .collect();
+    many.insert(1, many[0].clone());
+    let walked = walk(&[(own, &many)]);
+    assert_eq!(walked.registries.len(), MAX_REGISTRIES);
+    assert_eq!(passed(&walked.findings), [Repeated, TooMany]);
 }

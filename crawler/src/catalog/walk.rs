@@ -1,14 +1,15 @@
 //! Walk over a catalog and all catalogs nested in it, document by document.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use url::Url;
 
 use super::entry::CatalogEntry;
 use super::finding::{Findings, PassedOver};
+use super::identifier::publisher_of;
 use super::read::CatalogDocument;
-use super::typed::TypedEntry;
-use super::{MAX_BYTES, MAX_ENTRIES, MAX_INLINE_CARDS, MAX_REQUESTS};
+use super::registry::ListedRegistry;
+use super::{MAX_BYTES, MAX_ENTRIES, MAX_INLINE_CARDS, MAX_REGISTRIES, MAX_REQUESTS};
 use crate::guard::{Guard, normalised};
 
 /// A catalog that is named by URL.
@@ -25,8 +26,8 @@ pub struct NestedCatalog {
 pub struct WalkedCatalog {
     /// The cards, each identifier once.
     pub cards: Vec<CatalogEntry>,
-    /// The entries that are neither cards nor catalogs, each identifier once, and none that a card has.
-    pub others: Vec<TypedEntry>,
+    /// The registries of the catalog's own host, each identifier once, at most [`MAX_REGISTRIES`].
+    pub registries: Vec<ListedRegistry>,
     /// The skipped entries.
     pub findings: Findings,
     /// Whether everything was read.
@@ -43,9 +44,8 @@ pub struct CatalogWalk<'a> {
     queue: VecDeque<NestedCatalog>,
     known: HashMap<String, usize>,
     cards: Vec<CatalogEntry>,
-    /// The places of `others` by identifier.
-    known_others: HashMap<String, usize>,
-    others: Vec<TypedEntry>,
+    /// By identifier.
+    registries: BTreeMap<String, ListedRegistry>,
     inline: usize,
     findings: Findings,
     entries: usize,
@@ -66,8 +66,7 @@ impl<'a> CatalogWalk<'a> {
             queue: VecDeque::new(),
             known: HashMap::new(),
             cards: Vec::new(),
-            known_others: HashMap::new(),
-            others: Vec::new(),
+            registries: BTreeMap::new(),
             inline: 0,
             findings: Findings::default(),
             entries: 0,
@@ -103,8 +102,8 @@ impl<'a> CatalogWalk<'a> {
         for card in reading.cards {
             self.take_card(card);
         }
-        for other in reading.others {
-            self.take_other(other);
+        for registry in reading.registries {
+            self.take_registry(url, registry);
         }
         for (url, depth) in reading.nested {
             self.take_nested(NestedCatalog { url, depth });
@@ -130,34 +129,11 @@ impl<'a> CatalogWalk<'a> {
         Some(nested)
     }
 
-    /// The catalog at which it started.
-    pub const fn first(&self) -> &Url {
-        &self.first
-    }
-
-    /// Whether one more request may be made for something that an entry refers to; if so it is counted.
-    pub const fn may_ask(&mut self) -> bool {
-        let may = self.requests < MAX_REQUESTS;
-        if may {
-            self.requests += 1;
-        }
-        may
-    }
-
-    /// The entries so far that are neither cards nor catalogs.
-    pub const fn others_mut(&mut self) -> &mut Vec<TypedEntry> {
-        &mut self.others
-    }
-
     /// What was found in all documents.
-    pub fn end(mut self) -> WalkedCatalog {
-        // A card is an agent of the domain, and its identifier that agent's.
-        let cards = &self.known;
-        self.others
-            .retain(|other| !cards.contains_key(&other.identifier));
+    pub fn end(self) -> WalkedCatalog {
         WalkedCatalog {
             cards: self.cards,
-            others: self.others,
+            registries: self.registries.into_values().collect(),
             findings: self.findings,
             complete: self.complete,
         }
@@ -201,23 +177,25 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// Takes an entry that is neither a card nor a catalog. Of two with one identifier the newer counts; the other is
-    /// history, or, where both have one version, a mistake.
-    fn take_other(&mut self, other: TypedEntry) {
-        let Some(&place) = self.known_others.get(&other.identifier) else {
-            let place = self.others.len();
-            self.known_others.insert(other.identifier.clone(), place);
-            self.others.push(other);
+    /// Takes a registry that the document at `url` names. Only the publisher's own host can say that it is a registry of this
+    /// publisher: neither a domain above or below it, nor another site. Of two with one identifier the first counts.
+    fn take_registry(&mut self, url: &Url, registry: ListedRegistry) {
+        let publisher = publisher_of(&registry.identifier);
+        let is_own = publisher.is_some()
+            && publisher == publishing_host(&self.first)
+            && publisher == publishing_host(url);
+        let why = if !is_own {
+            PassedOver::ForeignRegistry
+        } else if self.registries.contains_key(&registry.identifier) {
+            PassedOver::Repeated
+        } else if self.registries.len() >= MAX_REGISTRIES {
+            PassedOver::TooMany
+        } else {
+            let identifier = registry.identifier.clone();
+            self.registries.insert(identifier, registry);
             return;
         };
-        let Some(before) = self.others.get_mut(place) else {
-            return;
-        };
-        if before.version == other.version {
-            self.findings.add(PassedOver::Repeated, &other.identifier);
-        } else if other.is_newer_than(before) {
-            *before = other;
-        }
+        self.findings.add(why, &registry.identifier);
     }
 
     fn take_nested(&mut self, nested: NestedCatalog) {
@@ -236,4 +214,10 @@ impl<'a> CatalogWalk<'a> {
         };
         self.findings.add(why, nested.url.as_str());
     }
+}
+
+/// The host of a document as publishers are compared with it: one that serves over https on its usual port.
+fn publishing_host(document: &Url) -> Option<&str> {
+    let is_usual = document.scheme() == "https" && document.port().is_none();
+    document.host_str().filter(|_| is_usual)
 }

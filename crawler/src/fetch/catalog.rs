@@ -3,7 +3,6 @@
 use time::OffsetDateTime;
 use url::Url;
 
-use super::endorsement::SignedCatalogs;
 use super::freshness::freshness;
 use super::sentence::{MAX_SUMMARY, bounded};
 use super::source::failed;
@@ -18,18 +17,16 @@ pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
 /// What the documents of one catalog are read into.
 pub(super) struct Reading<'a> {
     walk: CatalogWalk<'a>,
-    signed: SignedCatalogs,
-    /// Whether entries that are neither cards nor catalogs are read.
-    others: bool,
+    /// Whether the registries that they name are read too.
+    registries: bool,
 }
 
 impl<'a> Reading<'a> {
     /// The reading of the catalog at `url`.
-    pub(super) fn new(guard: &'a Guard, url: &Url, others: bool) -> Self {
+    pub(super) fn new(guard: &'a Guard, url: &Url, registries: bool) -> Self {
         Self {
             walk: CatalogWalk::new(guard, url),
-            signed: SignedCatalogs::default(),
-            others,
+            registries,
         }
     }
 
@@ -44,18 +41,15 @@ impl<'a> Reading<'a> {
         let options = ReadOptions {
             depth,
             most: self.walk.entries_left(),
-            others: self.others,
+            registries: self.registries,
         };
         let content = read(&answer.body, &answer.url, options)?;
         let detail = format!("a catalog of {}", entries(content.entries));
-        if self.others {
-            self.signed.add(&answer.body, &content);
-        }
         self.walk.take(&answer.url, answer.body.len(), content);
         let catalog = FetchedCatalog {
             url: answer.url.to_string(),
             entries: Vec::new(),
-            others: Vec::new(),
+            registries: Vec::new(),
             findings: Findings::default(),
             complete: true,
             freshness: freshness(&answer.headers, asked, None, now),
@@ -66,20 +60,19 @@ impl<'a> Reading<'a> {
 
 impl Fetcher {
     /// Fetches a catalog, conditionally if the validators belong to this very URL, and the catalogs nested in it. The
-    /// last attempt describes the entries of all of them. With `others`, entries that are neither cards nor catalogs are
-    /// read too, and their manifests verified with what requests are left.
+    /// last attempt describes the entries of all of them. With `registries`, the registries that they name are read too.
     pub(super) async fn fetch_catalog(
         &self,
         url: &Url,
         validators: Option<&Validators>,
-        others: bool,
+        registries: bool,
     ) -> (Vec<Attempt>, SourceVerdict) {
         let validators = validators.filter(|v| v.url == url.as_str());
         let first = NestedCatalog {
             url: url.clone(),
             depth: 0,
         };
-        let mut reading = Reading::new(self.guard(), url, others);
+        let mut reading = Reading::new(self.guard(), url, registries);
         let (attempt, verdict) = self.fetch_document(&mut reading, &first, validators).await;
         match verdict {
             SourceVerdict::Catalog(catalog) => self.fetch_nested(reading, attempt, catalog).await,
@@ -103,16 +96,12 @@ impl Fetcher {
                 reading.walk.failed();
             }
         }
-        let Reading {
-            mut walk, signed, ..
-        } = reading;
-        let is_signed = self.endorse(&mut walk, &signed).await;
-        if walk.nests() || is_signed {
+        if reading.walk.nests() {
             catalog.freshness.validators = None;
         }
-        let walked = walk.end();
+        let walked = reading.walk.end();
         catalog.entries = walked.cards;
-        catalog.others = walked.others;
+        catalog.registries = walked.registries;
         catalog.findings = walked.findings;
         catalog.complete = walked.complete;
         if let Some(last) = attempts.last_mut() {
@@ -153,10 +142,10 @@ impl Fetcher {
 
 /// One sentence about the entries of a catalog.
 fn sum(catalog: &FetchedCatalog) -> String {
-    let others = match catalog.others.len() {
+    let registries = match catalog.registries.len() {
         0 => String::new(),
-        1 => " and 1 other entry".to_owned(),
-        count => format!(" and {count} other entries"),
+        1 => " and 1 registry".to_owned(),
+        count => format!(" and {count} registries"),
     };
     let agents = match catalog.entries.len() {
         1 => "it names 1 agent of this host".to_owned(),
@@ -164,7 +153,7 @@ fn sum(catalog: &FetchedCatalog) -> String {
     };
     let skipped = catalog.findings.sentence();
     let skipped = skipped.map(|skipped| format!("; skipped: {skipped}"));
-    format!("{agents}{others}{}", skipped.unwrap_or_default())
+    format!("{agents}{registries}{}", skipped.unwrap_or_default())
 }
 
 fn entries(count: usize) -> String {

@@ -75,7 +75,7 @@ impl Fetcher {
         let options = ReadOptions {
             depth: 0,
             most: usize::MAX,
-            others: false,
+            registries: false,
         };
         let reading = read(&answer.body, &answer.url, options).map_err(|error| {
             let detail = format!(

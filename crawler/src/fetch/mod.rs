@@ -7,7 +7,6 @@
 mod body;
 mod catalog;
 mod client;
-mod endorsement;
 mod exchange;
 mod failure;
 mod form;

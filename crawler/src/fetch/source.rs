@@ -63,7 +63,9 @@ impl Fetcher {
                     .await
             }
             Slot::WellKnown { origin } => self.fetch_well_known(origin, validators, rules).await,
-            Slot::Catalog { url, others } => self.fetch_catalog(url, validators, *others).await,
+            Slot::Catalog { url, registries } => {
+                self.fetch_catalog(url, validators, *registries).await
+            }
             Slot::Inline { url, identifier } => {
                 let (attempt, verdict) = self
                     .fetch_inline_card(url, identifier, validators, rules)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use a2a_crawler::AttemptOutcome::{
     self, BadBody, BadStatus, Catalog, NotACatalog, NotFound, NotModified, Refused,
 };
-use a2a_crawler::catalog::{ARD_PATH, Endorsement, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
+use a2a_crawler::catalog::{ARD_PATH, MAX_BYTES, MAX_DEPTH, MAX_REQUESTS, PassedOver};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, MAX_SUMMARY};
 use a2a_crawler::{FetchedCatalog, Slot, SourceOutcome, SourceTask, SourceVerdict, Validators};
 use serde_json::{Value, json};
@@ -32,7 +32,10 @@ fn document(entries: &[Value]) -> String {
 async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -> SourceOutcome {
     let task = SourceTask {
         source_key: 7,
-        slot: Slot::Catalog { url, others: false },
+        slot: Slot::Catalog {
+            url,
+            registries: true,
+        },
         validators,
     };
     let outcome = fetcher.fetch_source(&task).await;
@@ -42,19 +45,6 @@ async fn ask_with(fetcher: &Fetcher, url: Url, validators: Option<Validators>) -
         assert!(!attempt.detail.chars().any(char::is_control), "{attempt:?}");
     }
     outcome
-}
-
-/// Asks for entries that are no cards, too.
-async fn ask_for_all(server: &Server) -> SourceOutcome {
-    let task = SourceTask {
-        source_key: 7,
-        slot: Slot::Catalog {
-            url: server.url(ARD_PATH),
-            others: true,
-        },
-        validators: None,
-    };
-    fetcher().fetch_source(&task).await
 }
 
 async fn ask(server: &Server) -> SourceOutcome {
@@ -104,6 +94,7 @@ async fn a_catalog_names_cards_and_says_what_it_passes_over() {
         detail.contains("2 agents") && detail.contains("elsewhere.example"),
         "{detail}"
     );
+    assert!(detail.contains("m is not an A2A agent card"), "{detail}");
     let request = &server.requests()[0];
     assert_eq!(
         request.header("accept"),
@@ -356,59 +347,6 @@ async fn nested_catalogs_pass_the_guard() {
     assert!(hosts[1].starts_with("fine.example.com"), "{hosts:?}");
     // A catalog on a sister host is read; the cards it names lie on that host, and need a registration of their own.
     assert_eq!(catalog(&outcome).entries, []);
-}
-
-/// An entry of another publisher with a manifest that looks signed by it.
-fn signed() -> Value {
-    let did = "did:web:partner.example";
-    let header =
-        json!({"alg": "ES256", "typ": "ai-catalog-trust-manifest+jws", "kid": format!("{did}#1")});
-    let header = data_encoding::BASE64URL_NOPAD.encode(header.to_string().as_bytes());
-    let (id, kind, url) = (
-        "urn:air:partner.example:x",
-        "application/mcp-server-card+json",
-        "https://partner.example/x",
-    );
-    json!({
-        "identifier": id, "type": kind, "url": url,
-        "trustManifests": [{
-            "contributor": did,
-            "subject": {"identifier": id, "type": kind, "url": url},
-            "signature": {
-                "profile": "did-web-v1", "signer": did, "issuedAt": "2026-01-01T00:00:00Z",
-                "jws": format!("{header}..AAAA"),
-            },
-        }],
-    })
-}
-
-#[tokio::test]
-async fn manifests_are_checked_with_the_requests_that_are_left() {
-    let used_up = |outcome: &SourceOutcome| match &catalog(outcome).others[0].endorsement {
-        Endorsement::Unchecked(why) => why.contains("used up"),
-        other => panic!("{other:?}"),
-    };
-    let mut entries = vec![signed()];
-    let headers = "etag: \"1\"\r\n";
-    let server = Server::always(ScriptedReply::new(200, headers, document(&entries))).await;
-    let outcome = ask_for_all(&server).await;
-    // The guard of this test admits its own host only, so the document is not there; but it was asked for.
-    assert!(!used_up(&outcome));
-    let kept = &catalog(&outcome).freshness.validators;
-    assert_eq!(*kept, None, "a 304 would hide what the signer takes back");
-
-    entries.extend((1..MAX_REQUESTS).map(|number| nested(&format!("/{number}.json"))));
-    let whole = document(&entries);
-    let server = Server::start(move |request: &Request| match request.path.as_str() {
-        ARD_PATH => ScriptedReply::new(200, "", whole.clone()),
-        _ => ScriptedReply::new(200, "", document(&[])),
-    })
-    .await;
-    let outcome = ask_for_all(&server).await;
-    assert_eq!(server.requests().len(), MAX_REQUESTS);
-    assert!(used_up(&outcome));
-    // Who does not want other entries asks for nothing of them.
-    assert_eq!(catalog(&ask(&server).await).others, []);
 }
 
 #[tokio::test]

@@ -61,12 +61,6 @@ text_enum! {
         AgentDerived = "agent.derived",
         /// The stored bytes of a version of an agent's card were found not to have their digest.
         AgentDamagedCard = "agent.damaged_card",
-        /// A catalog lists an entry that is no card for the first time.
-        EntryListed = "entry.listed",
-        /// Such an entry has changed, or who may find it.
-        EntryChanged = "entry.changed",
-        /// Such an entry has ended.
-        EntryEnded = "entry.ended",
         /// A review was opened.
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
@@ -122,14 +116,6 @@ text_enum! {
 }
 
 impl EventKind {
-    /// Whether its subject is the id of an entry.
-    pub const fn is_of_entry(self) -> bool {
-        matches!(
-            self,
-            Self::EntryListed | Self::EntryChanged | Self::EntryEnded
-        )
-    }
-
     /// Whether a person or a rule has done or decided this, as opposed to an observation or its consequence.
     pub const fn is_act(self) -> bool {
         !matches!(
@@ -141,9 +127,6 @@ impl EventKind {
                 | Self::AgentUpdated
                 | Self::AgentDerived
                 | Self::AgentDamagedCard
-                | Self::EntryListed
-                | Self::EntryChanged
-                | Self::EntryEnded
                 | Self::ReviewOpened
                 | Self::ReviewClosed
                 | Self::SignInRefused

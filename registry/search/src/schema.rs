@@ -16,7 +16,7 @@ use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 15;
+pub const SCHEMA_VERSION: u32 = 16;
 
 /// What stands between the skills that are rendered apart. JSON in one line does not contain it.
 pub(super) const SKILL_SEPARATOR: &str = ",\n";

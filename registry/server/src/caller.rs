@@ -76,10 +76,6 @@ pub const INTERNAL: &str = "internal";
 /// The label of agents that callers with [`Permission::SeeAll`] may find.
 pub const CURATORS: &str = "curators";
 
-/// The label of catalog entries that are no agents. No caller's labels contain it: a door that shows such entries adds it, and
-/// everywhere else they are neither found nor counted.
-pub const ENTRIES: &str = "entries";
-
 /// The label of agents that one account may find, listed or not.
 pub fn account_label(account: Uuid) -> String {
     format!("account:{account}")

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::catalog::is_publisher;
 use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
-use a2a_registry_search::{ExactFilter, MAX_ATTRIBUTES, MAX_VALUE_BYTES, Property};
+use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -237,35 +237,12 @@ pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
             }
         }
     }
-    for (name, value) in &entry.metadata {
-        scalars(&format!("metadata.{name}"), value, &mut attributes);
-    }
-    if let Some(data) = &entry.data {
-        scalars("data", data, &mut attributes);
-    }
+    attributes.extend(entry.metadata.iter().map(|(name, value)| {
+        let text = value.as_str().map(str::to_owned);
+        let text = text.unwrap_or_else(|| value.to_string());
+        (format!("metadata.{name}"), text)
+    }));
     attributes
-}
-
-/// Adds the scalars in a value, as many as are indexed. A path that leads through a list leads to each of its items.
-fn scalars(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
-    if found.len() >= MAX_ATTRIBUTES {
-        return;
-    }
-    match value {
-        Value::Null => {}
-        Value::String(text) => found.push((path.to_owned(), text.clone())),
-        Value::Bool(_) | Value::Number(_) => found.push((path.to_owned(), value.to_string())),
-        Value::Array(items) => {
-            for item in items {
-                scalars(path, item, found);
-            }
-        }
-        Value::Object(members) => {
-            for (name, value) in members {
-                scalars(&format!("{path}.{name}"), value, found);
-            }
-        }
-    }
 }
 
 /// The base URL of this registry's API of ARD.
@@ -418,8 +395,10 @@ mod tests {
                     ..Attestation::default()
                 }],
             }),
-            metadata: Map::from_iter([("size".to_owned(), 7.into())]),
-            data: Some(serde_json::json!({"list": [{"name": "one"}, {"name": "two"}], "no": null})),
+            metadata: Map::from_iter([
+                ("lifecycle".to_owned(), "approved".into()),
+                ("a2aStreaming".to_owned(), true.into()),
+            ]),
             ..Entry::default()
         };
         let attributes = attributes(&entry);
@@ -433,16 +412,10 @@ mod tests {
             ("publisher", "a.example"),
             ("trustManifest.attestations.type", "SOC2"),
             ("trustManifest.attestations.uri", "https://a.example/soc2"),
-            ("metadata.size", "7"),
-            ("data.list.name", "one"),
-            ("data.list.name", "two"),
+            ("metadata.lifecycle", "approved"),
+            ("metadata.a2aStreaming", "true"),
         ] {
             assert!(has(path, value), "{path} {attributes:?}");
         }
-        let many = Entry {
-            data: Some(serde_json::json!(vec!["x"; 10_000])),
-            ..entry
-        };
-        assert!(super::attributes(&many).len() <= MAX_ATTRIBUTES + 1);
     }
 }

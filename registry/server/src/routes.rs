@@ -19,7 +19,6 @@ use crate::agents::{card_routes as cards, routes as agents};
 use crate::ard::{routes as ard, well_known};
 use crate::collections::{pages as collection_pages, routes as collections};
 use crate::domains::{lint_form, page as domain_page, register_page, routes as domains};
-use crate::entries::routes as entries;
 use crate::events::routes as events;
 use crate::federation::routes as federation;
 use crate::health::routes as health;
@@ -149,7 +148,6 @@ fn ard_api(routes: &mut ServiceConfig<'_>) {
 
 fn collections_api(routes: &mut ServiceConfig<'_>) {
     routes
-        .service(entries::entry_list)
         .service(collections::collection_list)
         .service(collections::collection_show)
         .service(collections::collection_put)

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Visibility, listed};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{agent, domain, entry, hold};
+use a2a_registry_store::entity::{agent, domain, hold};
 use uuid::Uuid;
 
 use crate::audience::groups_in;
@@ -39,15 +38,9 @@ pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
     lifecycle.is_some_and(|lifecycle| listed(lifecycle, &holds))
 }
 
-/// Whether an entry of a catalog that is no agent may be shown at that time (docs/model.md#entries). The same rule for many
-/// rows is in the queries of [`a2a_registry_store::entries`].
-pub(crate) fn entry_is_shown(row: &entry::Model, of: &domain::Model, now: Timestamp) -> bool {
-    let counts = row.verified_until.is_none_or(|until| until > now.0);
-    stands_behind_entries(of) && !row.denied && counts
-}
-
-/// Whether a domain stands behind what its catalogs list: its owner has proved it, and has not opted out.
-pub(crate) fn stands_behind_entries(row: &domain::Model) -> bool {
+/// Whether a domain stands behind what its catalogs list: its owner has proved it, and has not opted out. The same rule for
+/// many rows is in [`a2a_registry_store::peer_candidates`].
+pub(crate) fn stands_behind_catalogs(row: &domain::Model) -> bool {
     row.is_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
 }
 

@@ -63,24 +63,6 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Those of these URNs that an agent has, retired ones included, whoever may see it.
-pub async fn known_urns(on: &impl Handle, urns: &[String]) -> Result<HashSet<String>, StoreError> {
-    let mut known = HashSet::new();
-    let urns = urns.iter().map(String::as_str);
-    let urns: Vec<&str> = urns.filter(|urn| can_be_stored(urn)).collect();
-    for some in urns.chunks(MAX_VALUES) {
-        let here: Vec<String> = agent::Entity::find()
-            .select_only()
-            .column(agent::Column::Urn)
-            .filter(agent::Column::Urn.is_in(some.iter().copied()))
-            .into_tuple()
-            .all(on.connection())
-            .await?;
-        known.extend(here);
-    }
-    Ok(known)
-}
-
 /// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
 /// proved them, or a name above them for all hosts below it, so that this registry knows all names in them, assigned or not;
 /// or they have opted out, or have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_domain::source::SourceKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, Func, OnConflict, Query};
@@ -286,6 +287,33 @@ impl Write {
             .exec(self.connection())
             .await?;
         Ok(asked.rows_affected)
+    }
+
+    /// Has the catalogs of a domain that were read before fetched in full at this time, those at registered URLs included;
+    /// returns whether there are any.
+    pub async fn catalogs_want_full(&self, domain: i64, at: i64) -> Result<bool, StoreError> {
+        use source::Column as C;
+        let kinds = SourceKind::CATALOGS.map(SourceKind::as_str);
+        let listing = Query::select()
+            .column(C::CatalogId)
+            .from(source::Entity)
+            .and_where(C::DomainId.eq(domain))
+            .and_where(C::CatalogId.is_not_null())
+            .and_where(C::EndedAt.is_null())
+            .take();
+        let catalogs = Condition::any()
+            .add(C::Kind.is_in(kinds))
+            .add(C::Id.in_subquery(listing));
+        let updated = source::Entity::update_many()
+            .col_expr(C::FullWanted, Expr::value(true))
+            .col_expr(C::NextDueAt, Expr::value(at))
+            .filter(C::DomainId.eq(domain))
+            .filter(catalogs)
+            .filter(C::EndedAt.is_null())
+            .filter(C::LastSuccessAt.is_not_null())
+            .exec(self.connection())
+            .await?;
+        Ok(updated.rows_affected > 0)
     }
 
     /// Makes the next visit of a domain due at this time, and all its sources with it. Their planned times are stored.

@@ -1,4 +1,4 @@
-//! What changed admission rules concern: agents by their holds and approvals, entries by their names, and open reviews.
+//! What changed admission rules concern: agents by their holds and approvals, and open reviews.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, decision, domain, entry, hold, review, version};
+use super::entity::{agent, decision, domain, hold, review, version};
 use super::rows::MAX_VALUES;
 use super::{Handle, Kept, StoreError, Write};
 
@@ -48,19 +48,6 @@ pub struct VersionFacts {
     pub signature: Kept<SignatureState>,
     /// The coverage of the source that gave it.
     pub standing: Kept<CoverageLevel>,
-}
-
-/// An entry of a catalog, as far as `deny_domains` is about it.
-#[derive(Debug, Clone, FromQueryResult)]
-pub struct EntryName {
-    /// Identifier of the row.
-    pub id: Uuid,
-    /// The domain whose catalog lists it.
-    pub domain_id: i64,
-    /// The identifier in the catalog.
-    pub identifier: String,
-    /// Whether it is hidden as one of a denied domain.
-    pub denied: bool,
 }
 
 /// The agents whose served version has its latest approval from this rule. Broken glass is no approval that lasts.
@@ -167,16 +154,6 @@ pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreErr
     Ok(ids.into_iter().collect())
 }
 
-/// The names of all domains, each with its key.
-pub async fn domain_names(on: &impl Handle) -> Result<Vec<(i64, String)>, StoreError> {
-    Ok(domain::Entity::find()
-        .select_only()
-        .columns([domain::Column::Id, domain::Column::Name])
-        .into_tuple()
-        .all(on.connection())
-        .await?)
-}
-
 /// What the shipped policies ask of these versions.
 pub async fn version_facts(
     on: &impl Handle,
@@ -193,17 +170,6 @@ pub async fn version_facts(
         facts.extend(query.all(on.connection()).await?);
     }
     Ok(facts)
-}
-
-/// The names of all entries.
-pub async fn entry_names(on: &impl Handle) -> Result<Vec<EntryName>, StoreError> {
-    use entry::Column as C;
-    Ok(entry::Entity::find()
-        .select_only()
-        .columns([C::Id, C::DomainId, C::Identifier, C::Denied])
-        .into_model::<EntryName>()
-        .all(on.connection())
-        .await?)
 }
 
 /// The number of open reviews of cards after `after`, by id.

@@ -104,8 +104,7 @@ pub(super) async fn show(
     let identifiers: Vec<String> = identifiers.map(str::to_owned).collect();
     let agents = answers().flat_map(Answered::agents).collect();
     let seen = visible(context, caller, agents).await?;
-    let labels = caller.labels(&context.policies.in_force());
-    let entries = seen_entries(context, caller, &labels, identifiers).await?;
+    let entries = seen_entries(context, caller, identifiers).await?;
     let source = base(context);
     for task in tasks {
         if let Some(mut answered) = task.answered.take() {

@@ -96,7 +96,6 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     let extra = Extra {
         door: DOOR,
         exact,
-        label: None,
         entries: true,
     };
     let found = found(context, caller, &query, &extra).await?;

@@ -4,18 +4,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use a2a_registry_domain::admission_rules::{DomainPattern, PatternSet, Rule};
-use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_policy::{Action, AgentFacts, Mode, PolicySet, Principal};
-use a2a_registry_store::entity::{entry, review};
+use a2a_registry_store::entity::review;
 use a2a_registry_store::reviews::ReviewFilter;
 use a2a_registry_store::rule_changes::{
-    ApprovedAgent, EntryName, VersionFacts, agents_approved_by, agents_with_hold,
-    agents_without_hold, domain_names, entry_names, verified_domains, version_facts,
+    ApprovedAgent, VersionFacts, agents_approved_by, agents_with_hold, agents_without_hold,
+    verified_domains, version_facts,
 };
-use a2a_registry_store::{Handle, Write, entries, reviews};
+use a2a_registry_store::{Handle, Write, reviews};
 use uuid::Uuid;
 
 use crate::admission::decision::decide_waiting;
@@ -24,25 +23,21 @@ use crate::agent_facts::change_word;
 use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
-use crate::commit::publish::{commit_in_bulk, commit_ledger};
+use crate::commit::publish::commit_ledger;
 use crate::commit::state::state_of;
-use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::entry_rows::{denies_entry, entry_event};
 use crate::error::AppError;
 
 /// Reviews per page, whose changes are one transaction.
 const PAGE: u64 = 500;
-/// Entries whose rows are read at once.
-const ENTRIES: usize = 500;
 /// What policies call the fact that a domain is on `allow_domains`.
 const ALLOW_LISTED: &str = "allow_listed";
 /// The reason of the hold of agents that are not decided yet.
 const UNDECIDED: &str = "the admission rules have changed, and it is not decided by them yet";
 
 /// Hides what the rules of this process may forbid and no process has decided on by them: agents get the hold
-/// `rules_changed` until they are decided, and entries of denied domains are hidden for good. A few statements, however many
-/// there are. Returns every agent that waits for a decision; the index may still have their documents of before.
+/// `rules_changed` until they are decided. A few statements, however many there are. Returns every agent that waits for a
+/// decision; the index may still have their documents of before.
 ///
 /// # Errors
 /// Where the database fails; nothing is changed then.
@@ -58,9 +53,8 @@ pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     write
         .agents_hold(&forbidden, Hold::RulesChanged, POLICY, UNDECIDED, now)
         .await?;
-    let hidden = hide_denied_entries(context, &write).await?;
     let undecided = agents_with_hold(&write, Hold::RulesChanged).await?;
-    commit_in_bulk(context, write, &hidden).await?;
+    write.commit().await?;
     if !forbidden.is_empty() {
         let agents = forbidden.len();
         tracing::info!(agents, "hidden until they are decided by the changed rules");
@@ -214,60 +208,6 @@ fn is_admitted(
     let matches = known.evaluate(set, &facts);
     let (nobody, none) = (Principal::default(), BTreeSet::new());
     set.verdict(Action::Admit, &nobody, &matches, &none).allowed
-}
-
-/// The entries that `deny_domains` hides or shows, other than they are kept.
-pub(crate) async fn entries_to_change(
-    context: &Context,
-    on: &impl Handle,
-    hides: bool,
-) -> Result<Vec<Uuid>, AppError> {
-    let denied = PatternSet::new(&context.rules.deny_domains);
-    let known = entry_names(on).await?;
-    if known.is_empty() {
-        return Ok(Vec::new());
-    }
-    let domains: HashMap<i64, String> = domain_names(on).await?.into_iter().collect();
-    let is_denied = |row: &EntryName| {
-        let domain = domains.get(&row.domain_id).map_or("", String::as_str);
-        denies_entry(|name| denied.matches(name), domain, &row.identifier)
-    };
-    let differs = known.into_iter().filter(|row| row.denied != hides);
-    let changed = differs.filter(|row| is_denied(row) == hides);
-    Ok(changed.map(|row| row.id).collect())
-}
-
-/// Hides the entries that `deny_domains` hides.
-async fn hide_denied_entries(context: &Context, write: &Write) -> Result<Vec<Touched>, AppError> {
-    let mut hidden = Vec::new();
-    if context.rules.deny_domains.is_empty() {
-        return Ok(hidden);
-    }
-    for ids in entries_to_change(context, write, true)
-        .await?
-        .chunks(ENTRIES)
-    {
-        let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
-        set_entries_denied(write, &mut ledger, ids, true).await?;
-        hidden.push(ledger.write(write).await?);
-    }
-    Ok(hidden)
-}
-
-/// Sets whether these entries are hidden as those of a denied domain, with an event for each.
-pub(crate) async fn set_entries_denied(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    ids: &[Uuid],
-    denied: bool,
-) -> Result<(), AppError> {
-    let rows = entries::entries_by_ids(write, ids).await?;
-    let rows: Vec<entry::Model> = rows.into_iter().map(|(row, _)| row).collect();
-    for row in &rows {
-        entry_event(ledger, EventKind::EntryChanged, row, POLICY);
-    }
-    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    Ok(write.entries_set_denied(&ids, denied).await?)
 }
 
 /// The reviews of cards that are open.

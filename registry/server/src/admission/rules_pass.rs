@@ -1,5 +1,5 @@
-//! The pass: decides by changed admission rules, in the background, on open reviews, on the agents that the rules concern, and
-//! on entries of catalogs. One process does it; where it is stands in the database, so that the next one goes on from there.
+//! The pass: decides by changed admission rules, in the background, on open reviews and on the agents that the rules concern.
+//! One process does it; where it is stands in the database, so that the next one goes on from there.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -16,8 +16,7 @@ use uuid::Uuid;
 
 use crate::admission::ruled_agent::decide_on_agent;
 use crate::admission::rules_changed::{
-    agents_approved_by_option, agents_to_deny, agents_to_release, decide_reviewed,
-    entries_to_change, open_admissions, set_entries_denied,
+    agents_approved_by_option, agents_to_deny, agents_to_release, decide_reviewed, open_admissions,
 };
 use crate::admission::rules_lease::KeptPass;
 use crate::commit::ledger::Ledger;
@@ -28,7 +27,7 @@ use crate::memory::rules_progress::Stage;
 
 /// The setting that holds the rules by which everything is decided; empty from the beginning of a pass by others to its end.
 const DECIDED: &str = "rules";
-/// Agents, entries or reviews of one transaction, for which other writes wait.
+/// Agents or reviews of one transaction, for which other writes wait.
 const AT_ONCE: usize = 50;
 /// Decisions between two lines in the log, and the most that the index of this process is behind by them.
 const LOGGED: u64 = 1_000;
@@ -102,8 +101,6 @@ pub async fn decide_by_rules(
 enum Work<'a> {
     Reviews(&'a [review::Model]),
     Agents(&'a [Uuid]),
-    /// Entries that are not denied any more.
-    Entries(&'a [Uuid]),
 }
 
 impl<'a> Work<'a> {
@@ -119,17 +116,13 @@ impl<'a> Work<'a> {
                 let each = ids.iter();
                 each.map(|id| (*id, Self::Agents(from_ref(id)))).collect()
             }
-            Self::Entries(ids) => {
-                let each = ids.iter();
-                each.map(|id| (*id, Self::Entries(from_ref(id)))).collect()
-            }
         }
     }
 
     const fn len(self) -> usize {
         match self {
             Self::Reviews(open) => open.len(),
-            Self::Agents(ids) | Self::Entries(ids) => ids.len(),
+            Self::Agents(ids) => ids.len(),
         }
     }
 }
@@ -140,7 +133,6 @@ struct Pass<'a> {
     /// As it was last written.
     kept: KeptPass,
     agents: Vec<Uuid>,
-    entries: Vec<Uuid>,
     /// How many could not be decided.
     failed: u64,
     /// The last event of it.
@@ -168,8 +160,7 @@ impl<'a> Pass<'a> {
         agents.extend(agents_to_release(context, store).await?);
         let approved = agents_approved_by_option(context, store).await?;
         agents.extend(approved.into_iter().map(|agent| agent.id));
-        let entries = entries_to_change(context, store, false).await?;
-        let left = open + agents.len() as u64 + entries.len() as u64;
+        let left = open + agents.len() as u64;
         kept.total = kept.decided + left;
         if left > 0 {
             let (decided, total) = (kept.decided, kept.total);
@@ -182,7 +173,6 @@ impl<'a> Pass<'a> {
             context,
             kept,
             agents: agents.into_iter().collect(),
-            entries,
             failed: 0,
             seq: 0,
         })
@@ -191,14 +181,11 @@ impl<'a> Pass<'a> {
     async fn run(&mut self, cancel: &CancellationToken) -> Result<PassEnd, AppError> {
         let mut end = self.decide_reviews(cancel).await?;
         let agents = std::mem::take(&mut self.agents);
-        let entries = std::mem::take(&mut self.entries);
-        let mut parts: Vec<Work<'_>> = agents.chunks(AT_ONCE).map(Work::Agents).collect();
-        parts.extend(entries.chunks(AT_ONCE).map(Work::Entries));
-        for work in parts {
+        for some in agents.chunks(AT_ONCE) {
             if end.is_some() {
                 break;
             }
-            end = self.decide(work, cancel).await?;
+            end = self.decide(Work::Agents(some), cancel).await?;
         }
         match end {
             None | Some(PassEnd::Cancelled) => self.finish(end.is_none()).await,
@@ -284,7 +271,6 @@ impl<'a> Pass<'a> {
                     decide_on_agent(context, &write, &mut ledger, *id).await?;
                 }
             }
-            Work::Entries(ids) => set_entries_denied(&write, &mut ledger, ids, false).await?,
         }
         let touched = ledger.write(&write).await?;
         kept.decided += work.len() as u64;

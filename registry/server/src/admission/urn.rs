@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
-use crate::entry_rows::end_entry_named;
 use crate::error::AppError;
 
 /// Gives an agent its URN: its identifier in the domain's own catalog, else one made of its name. It keeps the URN for
@@ -40,9 +39,6 @@ pub(crate) async fn assign<'i>(
     let data = json!({"urn": urn});
     state.agent.urn = urn;
     ledger.put_agent(&state.agent);
-    if let Some(urn) = &state.agent.urn {
-        end_entry_named(write, ledger, urn, SYSTEM).await?;
-    }
     ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
     Ok(())
 }

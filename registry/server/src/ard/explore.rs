@@ -48,7 +48,7 @@ pub(crate) async fn explore(
         collection: part.names(),
         ..SearchQuery::default()
     };
-    let extra = extra(context, part, conditions(&request.query)?);
+    let extra = extra(conditions(&request.query)?);
     let counts = counted(context, caller, &query, &extra, facets).await;
     let counts = counts.map_err(without_collection)?;
     let counts = asked.iter().zip(counts).map(|(facet, counts)| {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use a2a_registry_api::ard::{SearchRequest, SearchResponse, SearchResult};
 use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_store::agents::withheld_domains;
-use a2a_registry_store::entries::entries_named;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -175,25 +174,18 @@ async fn merged(
 /// Leaves out the results that this registry withholds, before anything is made of them: the rest is ranked, counted and cut
 /// into pages as if the peers had not sent these, so that nothing shows which of them are known here. Withheld are whole
 /// publishers, since an agent on hold has no URN here while its domain is unproved, and a guessed name under a proved domain
-/// must not be answered otherwise than one that exists; and the entries of catalogs that are kept here.
+/// must not be answered otherwise than one that exists.
 async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<(), AppError> {
     let publisher = |result: &SearchResult| {
         let publisher = publisher_of(&result.entry.identifier);
         publisher.unwrap_or_default().to_owned()
     };
-    let results = || answers.iter().flat_map(|answer| &answer.results);
-    let publishers: HashSet<String> = results().map(publisher).collect();
-    let identifiers: Vec<String> = results()
-        .map(|result| result.entry.identifier.clone())
-        .collect();
+    let results = answers.iter().flat_map(|answer| &answer.results);
+    let publishers: HashSet<String> = results.map(publisher).collect();
     let withheld = withheld_domains(&context.store, &publishers).await?;
-    let entries = entries_named(&context.store, &identifiers).await?;
-    let entries: HashSet<String> = entries.into_iter().map(|(row, _)| row.identifier).collect();
     for answer in answers {
-        answer.results.retain(|result| {
-            let is_kept_here = entries.contains(&result.entry.identifier);
-            !is_kept_here && !withheld.contains(&publisher(result))
-        });
+        let results = &mut answer.results;
+        results.retain(|result| !withheld.contains(&publisher(result)));
     }
     Ok(())
 }
@@ -211,8 +203,7 @@ async fn still_seen(
         .filter(|result| result.source == own)
         .map(|result| result.entry.identifier.clone())
         .collect();
-    let labels = asking.part.labels(context, caller);
-    let seen = seen_entries(context, caller, &labels, mine).await?;
+    let seen = seen_entries(context, caller, mine).await?;
     let shown = page
         .iter()
         .filter(|result| result.source != own || seen.contains_key(&result.entry.identifier));

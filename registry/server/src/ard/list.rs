@@ -74,7 +74,7 @@ pub(crate) async fn list(
     );
     request.filters.within = within.filters;
     request.filters.exact.push(any_entry());
-    request.visible_to = part.labels(context, caller);
+    request.visible_to = caller.labels(&context.policies.in_force());
     if let Some(token) = &query.page_token {
         let place: Vec<Place> = context.signer.position(&canonical, caller, token)?;
         request.after = Some(place.into_iter().map(ListValue::from).collect());
@@ -111,7 +111,7 @@ pub(crate) async fn retrieve(
     }
     let within = part.within(context, caller).await?;
     let mut request = ListRequest {
-        visible_to: part.labels(context, caller),
+        visible_to: caller.labels(&context.policies.in_force()),
         limit: 1,
         ..ListRequest::default()
     };

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use a2a_registry_api::ard::Entry;
 use a2a_registry_api::limits::MAX_PAGE;
-use a2a_registry_search::{ALWAYS, ExactFilter, ListRequest, ListRow, ListValue, Property};
+use a2a_registry_search::{ExactFilter, ListRequest, ListRow, ListValue, Property};
 use a2a_registry_store::agents::agents_by_ids;
 use serde::Deserialize;
 use serde_json::from_slice;
@@ -27,10 +27,9 @@ use uuid::Uuid;
 
 use crate::agents::records::records;
 use crate::ard::queries::representative_queries;
-use crate::caller::{Caller, ENTRIES};
+use crate::caller::Caller;
 use crate::catalog_entry::{any_entry, base_of};
 use crate::context::Context;
-use crate::entry_rows::keeps_entries;
 use crate::error::AppError;
 use crate::index_pool::run;
 use crate::search::find::Extra;
@@ -59,22 +58,6 @@ impl Part {
     async fn within(&self, context: &Context, caller: &Caller) -> Result<Within, AppError> {
         let within = Within::load(context, caller, &self.names()).await;
         within.map_err(without_collection)
-    }
-
-    /// The label of entries that are no agents, where the registry keeps some. Collections are of agents.
-    fn label(&self, context: &Context) -> Option<&'static str> {
-        let shows = self.collection.is_none() && keeps_entries(context.config());
-        shows.then_some(ENTRIES)
-    }
-
-    /// The labels of a caller here.
-    fn labels(&self, context: &Context, caller: &Caller) -> Vec<String> {
-        let mut labels = caller.labels(&context.policies.in_force());
-        // Who finds nothing at all finds no entries either.
-        let label = self.label(context).filter(|_| !labels.is_empty());
-        // Policies are about agents: they do not narrow these.
-        labels.extend(label.map(|label| format!("{ALWAYS}{label}")));
-        labels
     }
 
     /// The base URL of this part: what clients append `/search` to.
@@ -114,33 +97,32 @@ pub(crate) fn base(context: &Context) -> String {
 }
 
 /// What is asked of the search core beside a query: entries only, and these conditions.
-fn extra(context: &Context, part: &Part, exact: Vec<ExactFilter>) -> Extra {
+fn extra(exact: Vec<ExactFilter>) -> Extra {
     let mut all = vec![any_entry()];
     all.extend(exact);
     Extra {
         door: DOOR,
         exact: all,
-        label: part.label(context),
         entries: true,
     }
 }
 
-/// The rendered entries with these identifiers that somebody with these labels sees, by identifier.
+/// The rendered entries with these identifiers that the caller sees, by identifier.
 ///
 /// # Errors
 /// `Unavailable` while the index cannot be read.
 pub(crate) async fn seen_entries(
     context: &Context,
     caller: &Caller,
-    labels: &[String],
     mut identifiers: Vec<String>,
 ) -> Result<HashMap<String, Vec<u8>>, AppError> {
     identifiers.sort_unstable();
     identifiers.dedup();
+    let labels = caller.labels(&context.policies.in_force());
     let mut seen = HashMap::new();
     for some in identifiers.chunks(MAX_PAGE as usize) {
         let mut request = ListRequest {
-            visible_to: labels.to_vec(),
+            visible_to: labels.clone(),
             limit: some.len(),
             ..ListRequest::default()
         };
@@ -158,22 +140,22 @@ pub(crate) async fn seen_entries(
     Ok(seen)
 }
 
-/// The id of an agent's hit; entries that are no agents have none.
+/// The id of an agent's hit.
 #[derive(Deserialize)]
 struct HitId {
-    id: Option<Uuid>,
+    id: Uuid,
 }
 
 /// Whole entries, with representative queries where the cards have examples for them, or where they may be derived.
 async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>, AppError> {
-    let read: Vec<(Option<Uuid>, Entry)> = rows
+    let read: Vec<(Uuid, Entry)> = rows
         .iter()
         .filter_map(|row| {
             let hit: HitId = from_slice(&row.hit).ok()?;
             Some((hit.id, from_slice(&row.entry).ok()?))
         })
         .collect();
-    let ids: Vec<Uuid> = read.iter().filter_map(|(id, _)| *id).collect();
+    let ids: Vec<Uuid> = read.iter().map(|(id, _)| *id).collect();
     let rows = agents_by_ids(&context.store, &ids).await?;
     let records = records(&context.store, rows).await?;
     let mut cards: HashMap<Uuid, (String, Vec<String>)> = records
@@ -185,7 +167,7 @@ async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>
         })
         .collect();
     let entries = read.into_iter().map(|(id, mut entry)| {
-        let card = id.and_then(|id| cards.remove(&id));
+        let card = cards.remove(&id);
         // The database may be ahead of the index, with a card that nobody has approved.
         let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());
         if let Some((_, queries)) = same {

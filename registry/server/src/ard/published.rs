@@ -1,9 +1,9 @@
 //! The catalog that this registry publishes: one document for ARD and AI Catalog, the same for every caller.
 
 use a2a_crawler::catalog::is_publisher;
-use a2a_registry_api::ard::{AGENT_CARD_TYPE, Entry, REGISTRY_TYPE};
+use a2a_registry_api::ard::{Entry, REGISTRY_TYPE};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_search::{ExactFilter, ListKey, ListRequest, ListValue, Property};
+use a2a_registry_search::{ListKey, ListRequest, ListValue};
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
@@ -70,14 +70,7 @@ pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppEr
         max_bytes: Some(MAX_ROW_BYTES),
         ..ListRequest::default()
     };
-    // Other entries than agents are of others, who publish them themselves.
-    request.filters.exact = vec![
-        any_entry(),
-        ExactFilter {
-            property: Property::Attribute("type".to_owned()),
-            values: vec![AGENT_CARD_TYPE.to_owned()],
-        },
-    ];
+    request.filters.exact.push(any_entry());
     let page = run(context, &Caller::default(), move |index| {
         index.list(&request)
     })

@@ -54,8 +54,8 @@ impl<'a> Asking<'a> {
     }
 
     /// What it asks beside that.
-    fn extra(&self, context: &Context) -> Extra {
-        extra(context, self.part, self.conditions.clone())
+    fn extra(&self) -> Extra {
+        extra(self.conditions.clone())
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn search(
     let asking = Asking::read(part, request)?;
     let mut answer = answer_to(context, caller, &asking, request).await?;
     if request.page_token.is_none() {
-        let (query, extra) = (asking.query(asking.size, None), asking.extra(context));
+        let (query, extra) = (asking.query(asking.size, None), asking.extra());
         let counted = agents_without_urn(context, caller, &query, &extra).await;
         answer.without_urn = counted.map_err(without_collection)?;
     }
@@ -91,7 +91,7 @@ async fn answer_to(
     let part = asking.part;
     // A collection is of this registry: its peers know nothing of it.
     // Who may find nothing here is not shown others' either.
-    let finds_any = !part.labels(context, caller).is_empty();
+    let finds_any = !caller.labels(&context.policies.in_force()).is_empty();
     let asks_peers = part.collection.is_none() && finds_any && has_peers(context);
     if request.federation == Federation::Auto && asks_peers {
         return federated(context, caller, asking, request).await;
@@ -119,7 +119,7 @@ pub(super) async fn own_page(
     size: u32,
     token: Option<String>,
 ) -> Result<Found, AppError> {
-    let (query, extra) = (asking.query(size, token), asking.extra(context));
+    let (query, extra) = (asking.query(size, token), asking.extra());
     let found = found(context, caller, &query, &extra).await;
     found.map_err(without_collection)
 }

@@ -445,7 +445,7 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
-        let mut touched = Touched::by(write, agents, &self.events, self.now).await?;
+        let mut touched = Touched::by(write, agents, &self.events).await?;
         touched.seq = write.events_append(self.events).await?;
         Ok(touched)
     }

@@ -3,20 +3,17 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_search::ChangedAgent;
 use a2a_registry_store::agents::{agents_by_ids, holds_of};
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::hold;
-use a2a_registry_store::entries::entries_by_ids;
 use a2a_registry_store::events::NewEvent;
 use a2a_registry_store::{Handle, Write};
 use uuid::Uuid;
 
-use crate::caller::ENTRIES;
 use crate::commit::approver::{CRAWLER, POLICY, SYSTEM};
 use crate::error::AppError;
-use crate::visibility::{Openness, entry_is_shown, is_listed, visible_to};
+use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The agents and acts that a written ledger touched.
 #[derive(Debug, Clone, Default)]
@@ -59,10 +56,8 @@ impl Touched {
         write: &Write,
         agents: Vec<Uuid>,
         events: &[NewEvent],
-        now: Timestamp,
     ) -> Result<Self, AppError> {
-        let mut changed = changed_agents(write, &agents).await?;
-        changed.extend(changed_entries(write, &entries_in(events), now).await?);
+        let changed = changed_agents(write, &agents).await?;
         let acts = events.iter().filter_map(LoggedAct::of).collect();
         Ok(Self {
             agents,
@@ -83,36 +78,6 @@ impl Touched {
             tracing::info!(act = kind.as_str(), subject, actor, "done");
         }
     }
-}
-
-/// The entries that events are about.
-fn entries_in(events: &[NewEvent]) -> Vec<Uuid> {
-    let about = events.iter().filter(|event| event.kind.is_of_entry());
-    about
-        .filter_map(|event| event.subject.parse().ok())
-        .collect()
-}
-
-/// The labels that may see these entries, by their rows; inside a write, as the write leaves them.
-pub(crate) async fn changed_entries(
-    on: &impl Handle,
-    ids: &[Uuid],
-    now: Timestamp,
-) -> Result<Vec<ChangedAgent>, AppError> {
-    let rows = entries_by_ids(on, ids).await?;
-    let shown = |id: &Uuid| {
-        let mut rows = rows.iter();
-        rows.any(|(row, of)| row.id == *id && entry_is_shown(row, of, now))
-    };
-    let changed = ids.iter().map(|id| match shown(id) {
-        true => ChangedAgent {
-            id: *id,
-            visible_to: vec![ENTRIES.to_owned()],
-            listed: true,
-        },
-        false => ChangedAgent::forbidden(*id),
-    });
-    Ok(changed.collect())
 }
 
 /// The labels that may see these agents, by their rows; inside a write, as the write leaves them.

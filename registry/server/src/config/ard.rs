@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct ArdConfig {
     /// Whether the catalog and the API of ARD are served; they are not found otherwise, and no page leads there.
     pub enabled: bool,
-    /// Which entries of catalogs are kept that are no agent cards.
-    pub entries: KeptEntries,
     /// Whether agents whose cards have fewer than two examples get representative queries that are derived from their
     /// skills. A curator may accept that for one agent where it is off.
     pub derive_queries: bool,
@@ -19,19 +17,7 @@ impl Default for ArdConfig {
     fn default() -> Self {
         Self {
             enabled: true,
-            entries: KeptEntries::default(),
             derive_queries: false,
         }
     }
-}
-
-/// Which entries of catalogs are kept that are no agent cards.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeptEntries {
-    /// None.
-    #[default]
-    Off,
-    /// Those that domains list whose ownership is proved, as far as their publisher stands behind them.
-    Verified,
 }

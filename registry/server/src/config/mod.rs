@@ -14,7 +14,7 @@ mod sections;
 mod validate;
 
 pub use a2a::A2aConfig;
-pub use ard::{ArdConfig, KeptEntries};
+pub use ard::ArdConfig;
 pub use embedding::EmbeddingConfig;
 pub use federation::{FederationConfig, PeerConfig};
 pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};

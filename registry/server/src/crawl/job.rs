@@ -21,9 +21,9 @@ use url::Url;
 
 use crate::context::Context;
 use crate::crawl::ingest::ingest;
-use crate::entry_rows::keeps_entries_of;
 use crate::ownership::first_check::{Leased, is_first_visit, visits_permitted};
 use crate::sources::card_url;
+use crate::visibility::stands_behind_catalogs;
 use crate::visits::leasing::{visits_due, visits_give_back, visits_next_due};
 use crate::visits::networks::NetworkRecorder;
 use crate::visits::outage::open_breaker_for_shortage;
@@ -120,10 +120,7 @@ impl Frontier for DatabaseFrontier {
         let now = self.context.now();
         Ok(leased
             .into_iter()
-            .map(|(domain, sources)| {
-                let others = keeps_entries_of(self.context.config(), &domain);
-                visit(&domain, sources, others, now)
-            })
+            .map(|(domain, sources)| visit(&domain, sources, now))
             .collect())
     }
 
@@ -174,13 +171,9 @@ impl Frontier for DatabaseFrontier {
     }
 }
 
-/// The visit of a domain; `others` says whether entries of catalogs that are no cards are read.
-fn visit(
-    domain: &domain::Model,
-    sources: Vec<source::Model>,
-    others: bool,
-    now: Timestamp,
-) -> Visit {
+/// The visit of a domain.
+fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
+    let registries = stands_behind_catalogs(domain);
     Visit {
         domain_key: domain.id,
         domain: domain.name.clone(),
@@ -189,17 +182,18 @@ fn visit(
         sources: sources
             .into_iter()
             .take(MAX_SOURCES_PER_VISIT)
-            .filter_map(|source| task(source, others, now))
+            .filter_map(|source| task(source, registries, now))
             .collect(),
     }
 }
 
-fn task(row: source::Model, others: bool, now: Timestamp) -> Option<SourceTask> {
+/// The requests for a source; `registries` says whether the registries that catalogs name are read.
+fn task(row: source::Model, registries: bool, now: Timestamp) -> Option<SourceTask> {
     let url = Url::parse(card_url(&row)).ok()?;
     // This build cannot fetch a source of a kind that only a later build knows.
     let slot = match row.kind.known()? {
         SourceKind::WellKnown => Slot::WellKnown { origin: url },
-        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, others },
+        SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, registries },
         // A card inside a catalog has the catalog's URL with a fragment; no other card has one.
         SourceKind::Entry if url.fragment().is_some() => Slot::Inline {
             url,

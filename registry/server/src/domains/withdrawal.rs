@@ -20,7 +20,6 @@ use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::registered::{DomainSources, is_approved, lies_there};
-use crate::entry_rows::{end_entries_from, end_entries_of};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::authorization::require_whole_domain;
@@ -245,8 +244,6 @@ async fn end_registrations(
     for id in &withdrawal.ending {
         write.source_end(*id, ledger.now().0).await?;
     }
-    let by = &withdrawal.by.name;
-    end_entries_from(write, ledger, row.id, &withdrawal.ending, by).await?;
     // A source that ends with its registration is no decision on its agent: a catalog may name it again.
     write.sources_detach(&withdrawal.ending).await?;
     if !withdrawal.ending.is_empty() {
@@ -349,7 +346,7 @@ async fn end_domain(
         let mut state = state_of(&write, agent.id).await?;
         ledger.retire(&mut state, actor, "the domain was deleted");
     }
-    end_entries_of(&write, &mut ledger, row.id, actor).await?;
+    write.peer_candidates_delete(row.id).await?;
     write.domain_end(row.id, now.0).await?;
     ledger.event(EventKind::DomainDeleted, &row.name, actor, json!({}));
     follow_redirects(context, &write, &mut ledger, followers).await?;

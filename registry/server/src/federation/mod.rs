@@ -12,17 +12,18 @@ use std::collections::HashSet;
 
 use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
 use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
-use a2a_registry_store::entries::registry_candidates;
+use a2a_registry_store::peer_candidates::peer_candidates;
 use url::Url;
 
 use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
 use crate::context::Context;
-use crate::entry_rows::keeps_entries;
 use crate::error::AppError;
 
 /// The most candidates that are listed.
-const CANDIDATES: u64 = 100;
+const CANDIDATES: usize = 100;
+/// The most rows that are read for them: some are of denied domains, or of registries that are peers already.
+const CANDIDATE_ROWS: u64 = 1_000;
 
 /// The peers of this registry, for a client that asks them itself. Their names are of this registry, which may give none in
 /// the domain of another; one that no identifier can have, as an address of IPv6, names no peers.
@@ -61,27 +62,28 @@ pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
             last_failure,
         }
     });
-    let found = match keeps_entries(&context.config) {
-        true => registry_candidates(&context.store, context.now().0, CANDIDATES).await?,
-        false => Vec::new(),
-    };
+    let mut named = peer_candidates(&context.store, CANDIDATE_ROWS).await?;
+    // A domain may name one in both of its catalogs.
+    named.dedup_by(|next, row| next.identifier == row.identifier);
     let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
-    let candidates = found.into_iter().filter_map(|(entry, domain)| {
-        let url = entry.url?;
-        let base = PeerConfig {
-            url: url.clone(),
+    let candidates = named.into_iter().filter_map(|row| {
+        // Only its publisher's own catalog names a registry.
+        let domain = publisher_of(&row.identifier)?.to_owned();
+        let peer = PeerConfig {
+            url: row.url.clone(),
             share_private: false,
         };
-        (!known.contains(&base.base())).then_some(PeerCandidate {
-            identifier: entry.identifier,
-            display_name: entry.display_name,
-            url,
-            domain: domain.name,
+        let is_new = !known.contains(&peer.base()) && !context.rules.denies(&domain);
+        is_new.then_some(PeerCandidate {
+            identifier: row.identifier,
+            display_name: row.display_name,
+            url: row.url,
+            domain,
         })
     });
     Ok(PeerList {
         peers: peers.collect(),
-        candidates: candidates.collect(),
+        candidates: candidates.take(CANDIDATES).collect(),
     })
 }
 

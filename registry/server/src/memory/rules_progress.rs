@@ -19,14 +19,14 @@ pub(crate) enum Stage {
     Waiting,
     /// This process decides.
     Deciding {
-        /// Agents, entries and reviews that are decided.
+        /// Agents and reviews that are decided.
         decided: u64,
         /// All that have to be.
         total: u64,
     },
     /// Another process decides, and had decided that many of all when this one last looked.
     Elsewhere {
-        /// Agents, entries and reviews that are decided.
+        /// Agents and reviews that are decided.
         decided: u64,
         /// All that have to be.
         total: u64,

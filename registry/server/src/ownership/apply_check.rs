@@ -23,11 +23,11 @@ use crate::commit::publish::commit_written;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::entry_rows::follow_domain;
 use crate::error::AppError;
 use crate::ownership::proofs::update_proofs;
 use crate::ownership::{CheckResult, ProofResult};
 use crate::signatures::pins::accept_keys;
+use crate::visibility::stands_behind_catalogs;
 use crate::visits::SPACING;
 
 /// A check that decided nothing because the circuit breaker was open is repeated after this, as fetches of cards are:
@@ -174,7 +174,9 @@ pub(crate) async fn follow_proofs(
         ledger.event(EventKind::DomainState, &row.name, actor, data);
     }
     update_agents(context, write, ledger, row, before).await?;
-    follow_domain(context.config(), write, ledger, row, actor).await?;
+    if stands_behind_catalogs(row) {
+        fetch_catalogs_in_full(write, row, ledger.now()).await?;
+    }
     follow_redirects(context, write, ledger, followers).await?;
     if ownership.state == DomainState::OptedOut {
         write.domain_rest(row.id).await?;
@@ -186,6 +188,25 @@ pub(crate) async fn follow_proofs(
             .await?;
     }
     Ok(true)
+}
+
+/// Has the catalogs of a domain that was just proved fetched in full, because not all that they list was kept before.
+async fn fetch_catalogs_in_full(
+    write: &Write,
+    row: &domain::Model,
+    now: Timestamp,
+) -> Result<(), AppError> {
+    let at = now.0.max(row.not_before);
+    if write.catalogs_want_full(row.id, at).await? {
+        let request = VisitRequest::of_registry(row);
+        write.visit_turn_take(row.id, &request).await?;
+        write.domain_make_visit_due(row.id, at).await?;
+        // A visit that began before the proof may be about to store what it read without it.
+        if row.lease.is_some() {
+            write.domain_want(row.id, now.0).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets a domain's state and owner by the proofs that hold.

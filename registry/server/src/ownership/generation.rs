@@ -14,7 +14,6 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::entry_rows::end_entries_of;
 use crate::error::AppError;
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::owner_vouches::remove_owner_vouch;
@@ -59,7 +58,7 @@ pub(crate) async fn begin_generation(
     write.domain_update(row).await?;
     let data = json!({"generation": row.generation, "reason": reason});
     ledger.event(EventKind::DomainGeneration, &row.name, actor, data);
-    end_entries_of(write, &mut ledger, row.id, actor).await?;
+    write.peer_candidates_delete(row.id).await?;
     let mut covering = DomainCoverage::load(write, row, now).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;

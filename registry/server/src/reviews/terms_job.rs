@@ -1,4 +1,4 @@
-//! The job that lets approvals, verified entries and owner vouches end: every process runs it, and each finds what the others have done.
+//! The job that lets approvals and owner vouches end: every process runs it, and each finds what the others have done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::entry_rows::end_expired;
 use crate::error::AppError;
 use crate::ownership::owner_vouches::end_owner_vouches;
 use crate::reviews::glass_restored::end_break_glasses;
@@ -41,6 +40,5 @@ async fn pass(context: &Context) -> Result<(), AppError> {
     let ended = end_break_glasses(context).await;
     let passed = pass_terms(context).await;
     let vouched = end_owner_vouches(context).await;
-    while end_expired(context).await? {}
     ended.and(passed).and(vouched)
 }

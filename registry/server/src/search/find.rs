@@ -1,8 +1,7 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
 use a2a_registry_search::{
-    ALWAYS, ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount,
-    ValueCounts,
+    ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
 };
 
 use crate::agents::replacements::hide_in_hits;
@@ -38,8 +37,6 @@ pub(crate) struct Extra {
     pub(crate) door: &'static str,
     /// Filters that every hit must pass.
     pub(crate) exact: Vec<ExactFilter>,
-    /// A visibility label that callers get at this door only, for documents that are no agents.
-    pub(crate) label: Option<&'static str>,
     /// Whether the door shows agents as catalogs list them, and not as hits.
     pub(crate) entries: bool,
 }
@@ -104,11 +101,7 @@ impl<'a> Search<'a> {
         extra: &'a Extra,
     ) -> Result<Self, AppError> {
         demand_database(context)?;
-        let mut labels = caller.labels(&context.policies.in_force());
-        // Who finds nothing at all finds no entries either.
-        let label = extra.label.filter(|_| !labels.is_empty());
-        // Policies are about agents: they do not narrow these.
-        labels.extend(label.map(|label| format!("{ALWAYS}{label}")));
+        let labels = caller.labels(&context.policies.in_force());
         let within = Within::load(context, caller, &query.collection).await?;
         let mut canonical = query.canonical() + &within.written;
         if !extra.door.is_empty() {

@@ -16,10 +16,9 @@ use uuid::Uuid;
 
 use crate::agents::documents::{WALK, documents, documents_walk};
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
-use crate::commit::touched::{changed_agents, changed_entries};
+use crate::commit::touched::changed_agents;
 use crate::context::Context;
 use crate::database::heard_database;
-use crate::entry_documents::{entry_documents, entry_documents_walk};
 use crate::error::AppError;
 
 /// Events per commit.
@@ -70,19 +69,16 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
         hear_all(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
-    let Some((heard, seq)) = hear(context, context.index.applied_seq()).await? else {
+    let Some((agents, seq)) = hear(context, context.index.applied_seq()).await? else {
         heard_database(context);
         return Ok(false);
     };
-    let (mut documents, _) = documents(context, &heard.agents).await?;
-    documents.extend(entry_documents(context, &heard.entries).await?);
+    let (documents, _) = documents(context, &agents).await?;
     // Only here: a database that cannot return the agents counts as not responding.
     heard_database(context);
     let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
-    let leaving: Vec<Uuid> = heard
-        .agents
+    let leaving: Vec<Uuid> = agents
         .into_iter()
-        .chain(heard.entries)
         .filter(|id| !found.contains(id))
         .collect();
     let index = context.index.clone();
@@ -116,16 +112,9 @@ fn changes_who_registered(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
-/// What events are about.
-struct Heard {
-    agents: Vec<Uuid>,
-    /// Entries of catalogs that are no agents.
-    entries: Vec<Uuid>,
-}
-
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
-/// once from callers who may not see them any more. Returns what they are about, and the last event.
-async fn hear(context: &Context, after: i64) -> Result<Option<(Heard, i64)>, IndexingError> {
+/// once from callers who may not see them any more. Returns these agents, and the last event.
+async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
     let rows = events::events_after(&context.store, after, EVENTS).await?;
     let Some(last) = rows.last() else {
         return Ok(None);
@@ -134,7 +123,6 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Heard, i64)>, Ind
     let mut agents: Vec<Uuid> = rows.iter().filter_map(|row| row.agent_id).collect();
     agents.sort_unstable();
     agents.dedup();
-    let entries = entries_in(&rows);
     context.changes.note(&agents);
     if context.policies.admitting().has_written(Action::Admit) {
         context.policies.note_changed(&agents);
@@ -147,17 +135,11 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Heard, i64)>, Ind
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policies.note_newer();
     }
-    let changed = async {
-        let mut changed = changed_under_policies(context, &agents).await?;
-        changed.extend(changed_entries(&context.store, &entries, context.now()).await?);
-        Ok::<_, AppError>(changed)
-    };
-    match changed.await {
+    match changed_under_policies(context, &agents).await {
         Ok(changed) => context.index.note(&changed, seq),
         Err(error) => {
             // It is not known who may still see them, so nobody does until it is.
             context.index.note_forbidden(&agents, seq);
-            context.index.note_forbidden(&entries, seq);
             return Err(error.into());
         }
     }
@@ -167,17 +149,7 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Heard, i64)>, Ind
         *known = seq.max(*known);
         newer
     });
-    Ok(Some((Heard { agents, entries }, seq)))
-}
-
-/// The entries that events are about, once each.
-fn entries_in(rows: &[event::Model]) -> Vec<Uuid> {
-    let is_of_entry = |row: &&event::Model| row.kind.known().is_some_and(EventKind::is_of_entry);
-    let about = rows.iter().filter(is_of_entry);
-    let mut entries: Vec<Uuid> = about.filter_map(|row| row.subject.parse().ok()).collect();
-    entries.sort_unstable();
-    entries.dedup();
-    entries
+    Ok(Some((agents, seq)))
 }
 
 /// The labels that these agents carry now, those of policies included.
@@ -333,15 +305,6 @@ async fn build_from(
         let (added, next) = tokio::join!(adding, documents_walk(context, Some(last), WALK));
         rebuild = added?;
         walked = next?;
-    }
-    let mut after = None;
-    loop {
-        let (documents, last) = entry_documents_walk(context, after, WALK).await?;
-        if last.is_none() || cancelled() {
-            break;
-        }
-        after = last;
-        rebuild = blocking(move || rebuild.add(documents).map(|()| rebuild)).await?;
     }
     if cancelled() {
         return Ok(None);

@@ -7,7 +7,6 @@ use a2a_registry_policy::Action;
 
 use crate::agents::documents::{WALK, documents_walk};
 use crate::context::Context;
-use crate::entry_documents::entry_documents_walk;
 use crate::policy_labels::evaluated;
 use crate::policy_sets::newest_set;
 use crate::search::indexing::{IndexingError, blocking, index_next};
@@ -48,18 +47,6 @@ pub async fn follow_newest(
         let (index, seq) = (context.index.clone(), context.index.applied_seq());
         blocking(move || index.apply(documents, &[], seq)).await?;
         // In this order and one after the other: what was read before an event is never written after it.
-        while index_next(context).await? {}
-        if cancelled() {
-            return Ok(false);
-        }
-        after = Some(last);
-    }
-    let mut after = None;
-    loop {
-        let (documents, last) = entry_documents_walk(context, after, WALK).await?;
-        let Some(last) = last else { break };
-        let (index, seq) = (context.index.clone(), context.index.applied_seq());
-        blocking(move || index.apply(documents, &[], seq)).await?;
         while index_next(context).await? {}
         if cancelled() {
             return Ok(false);

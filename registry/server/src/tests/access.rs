@@ -129,7 +129,6 @@ pub(super) const TABLE: &[(&str, &[Who])] = &[
     ("saved_search_delete", ACCOUNTS),
     ("feed_renew", ACCOUNTS),
     ("feed_revoke", ACCOUNTS),
-    ("entry_list", ANYONE),
     ("ard_search", ANYONE),
     ("ard_explore", ANYONE),
     ("ard_list", ANYONE),

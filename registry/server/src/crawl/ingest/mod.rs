@@ -9,10 +9,10 @@ pub mod attempts;
 mod by_domain;
 pub mod card;
 pub mod catalog;
-pub mod entries;
 pub mod evidence;
 pub mod group;
 pub mod nominations;
+pub mod registries;
 pub mod relisting;
 pub mod ruling;
 pub mod slot;
@@ -43,9 +43,9 @@ use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::crawl::ingest::card::ingest_card;
 use crate::crawl::ingest::catalog::{catalog_is_the_same, ingest_catalog};
-use crate::crawl::ingest::entries::{WithoutContent, entries_missed, ingest_entries};
 use crate::crawl::ingest::evidence::note_fetches;
 use crate::crawl::ingest::group::{Group, HostLimits};
+use crate::crawl::ingest::registries::ingest_registries;
 use crate::crawl::ingest::source::{FetchedContent, JitterPlacement};
 use crate::error::AppError;
 use crate::memory::last_crawl::{NOTED, store_last_crawl};
@@ -197,14 +197,12 @@ async fn ingest_source(
         SourceVerdict::Catalog(fetched) => {
             let mut changed =
                 ingest_catalog(context, write, group, ledger, source, fetched).await?;
-            changed |= ingest_entries(context, write, group, ledger, source, fetched).await?;
+            changed |= ingest_registries(write, group, source, fetched).await?;
             let success = FetchedContent::of_whole(changed);
             group.succeeded(source, &fetched.freshness, success, now, placement);
         }
         SourceVerdict::NotModified(freshness) => {
             catalog_is_the_same(write, group, ledger, source).await?;
-            let fetch = WithoutContent::NotModified;
-            entries_missed(context, write, group, ledger, source, fetch).await?;
             let success = FetchedContent::NotModified;
             group.succeeded(source, freshness, success, now, placement);
         }
@@ -213,8 +211,6 @@ async fn ingest_source(
             retry_after,
         } if group.is_catalog(source) => {
             group.catalog_failed(source, *outcome, *retry_after, now, placement);
-            let fetch = WithoutContent::of(*outcome);
-            entries_missed(context, write, group, ledger, source, fetch).await?;
         }
         SourceVerdict::Failed {
             outcome,

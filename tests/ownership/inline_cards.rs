@@ -1,35 +1,28 @@
-//! Catalogs as the crawler really fetches them: manifests verified over TLS, cards inside entries, and stated digests.
+//! Catalogs as the crawler really fetches them, over TLS: cards inside entries, and stated digests.
 
 use std::sync::Arc;
 
-use a2a_card::{SigningKey, canonical_json, digest};
+use a2a_card::digest;
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{Guard, GuardConfig};
 use a2a_crawler::{Clock, Slot, SourceTask, VisitOutcome};
 use a2a_registry_api::Recrawl;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::config::KeptEntries;
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::domains::acts::domain_recrawl;
 use a2a_registry_server::domains::verify::domain_verify;
 use a2a_registry_store::domains::sources_of;
 use a2a_registry_store::entity::source;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::entries::entries_in;
 use super::site::Site;
 use super::{DOMAIN, OwnershipSetup};
 use crate::support::both_databases;
 use crate::support::origin::OriginReply;
-use crate::support::stage::{LEASE, Stage, card};
+use crate::support::stage::{LEASE, card};
 
-const PARTNER: &str = "partner.agents-test.com";
-const PARTNERS: &str = "urn:air:partner.agents-test.com:tools:sorter";
-const MCP: &str = "application/mcp-server-card+json";
 const ARD: &str = "/.well-known/ard.json";
 
 /// The stage's clock for a fetcher of the test.
@@ -43,10 +36,9 @@ impl Clock for At {
 }
 
 impl OwnershipSetup {
-    /// A registry that keeps entries, whose resolver leads the domain's name to the site, proved by an account.
+    /// A registry whose resolver leads the domain's name to the site, proved by an account.
     async fn proved_at(url: &str, site: &Site) -> Self {
-        let stage = Stage::with(url, |config| config.ard.entries = KeptEntries::Verified).await;
-        let setup = Self::on(stage);
+        let setup = Self::new(url).await;
         setup.names.set(DOMAIN, [site.address().ip()]);
         let owner = setup.account("acme").await;
         let view = setup.register(&owner, DOMAIN).await;
@@ -103,16 +95,6 @@ impl OwnershipSetup {
         let id = agents.first().map_or(1, |agent| agent.domain_id);
         sources_of(&self.stage.store, &[id]).await.unwrap()
     }
-
-    /// What is listed, as identifier, authority and result of the verification.
-    async fn verified(&self) -> Vec<(String, String, Option<String>)> {
-        let list = entries_in(&self.stage).await;
-        let entries = list.entries.into_iter();
-        let result = |one: a2a_registry_api::EntryView| one.verification.map(|it| it.result);
-        entries
-            .map(|one| (one.identifier.clone(), one.authority.clone(), result(one)))
-            .collect()
-    }
 }
 
 /// The requests for a source.
@@ -122,7 +104,10 @@ fn task(row: &source::Model) -> SourceTask {
         source_key: row.id,
         slot: match row.kind.known().unwrap() {
             SourceKind::WellKnown => Slot::WellKnown { origin: url },
-            SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog { url, others: true },
+            SourceKind::Ard | SourceKind::AiCatalog => Slot::Catalog {
+                url,
+                registries: true,
+            },
             _ if url.fragment().is_some() => Slot::Inline {
                 url,
                 identifier: row.identifier.clone().unwrap(),
@@ -133,114 +118,14 @@ fn task(row: &source::Model) -> SourceTask {
     }
 }
 
-fn key() -> SigningKey {
-    let random = SystemRandom::new();
-    let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    SigningKey::from_bytes(der.as_ref(), &random).unwrap()
-}
-
-fn did() -> String {
-    format!("did:web:{PARTNER}")
-}
-
-fn did_document(key: &SigningKey) -> OriginReply {
-    let jwks: Value = serde_json::from_str(&key.public_jwks("1")).unwrap();
-    let kid = format!("{}#1", did());
-    let method = json!({"id": kid, "type": "JsonWebKey", "controller": did(), "publicKeyJwk": jwks["keys"][0]});
-    let document = json!({"id": did(), "verificationMethod": [method], "assertionMethod": [kid]});
-    OriginReply::json(document.to_string())
-}
-
-/// An entry of the partner's with a manifest that this key has signed.
-fn signed_entry(key: &SigningKey, content: &[u8]) -> Value {
-    let url = format!("https://{DOMAIN}/mcp.json");
-    let sum = digest(content);
-    let mut manifest = json!({
-        "contributor": did(),
-        "subject": {"identifier": PARTNERS, "type": MCP, "url": url, "digest": sum},
-        "signature": {"signer": did(), "profile": "did-web-v1", "issuedAt": "2026-01-01T00:00:00Z"},
-    });
-    let header = json!({"alg": "ES256", "typ": "ai-catalog-trust-manifest+jws", "kid": format!("{}#1", did())});
-    let payload = canonical_json(&manifest).unwrap();
-    let jws = key
-        .sign_detached(&header, &payload, &SystemRandom::new())
-        .unwrap();
-    manifest["signature"]["jws"] = json!(jws);
-    json!({
-        "identifier": PARTNERS, "type": MCP, "url": url, "digest": sum, "displayName": "Sorter",
-        "trustManifests": [{"contributor": "did:web:auditor.example", "attestations": [{"type": "x"}]}, manifest],
-    })
-}
-
 fn catalog(entries: &[Value]) -> OriginReply {
     OriginReply::json(json!({"specVersion": "1.0", "entries": entries}).to_string()).etag("\"1\"")
 }
 
 both_databases!(
-    a_partners_entry_is_kept_for_its_signature,
     a_card_inside_an_entry_becomes_an_agent,
     a_card_with_another_digest_is_not_taken
 );
-
-async fn a_partners_entry_is_kept_for_its_signature(url: &str) {
-    let Some(site) = Site::on_443().await else {
-        return;
-    };
-    let setup = OwnershipSetup::proved_at(url, &site).await;
-    let (partner, _front, address) = site.beside(PARTNER).await;
-    setup.names.set(PARTNER, [address]);
-    let key = key();
-    let content = br#"{"name":"a server"}"#;
-    let kept = |result: &str| {
-        vec![(
-            PARTNERS.to_owned(),
-            "manifest-verified".to_owned(),
-            Some(result.to_owned()),
-        )]
-    };
-    site.origin
-        .answer("/mcp.json", OriginReply::json(content.to_vec()));
-    site.origin
-        .answer(ARD, catalog(&[signed_entry(&key, content)]));
-    // Without a DID document nobody knows whose signature it is.
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, []);
-    partner.answer("/.well-known/did.json", did_document(&key));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, kept("verified"));
-    let catalog_row = setup.stage_catalog().await;
-    assert_eq!(
-        catalog_row.etag, None,
-        "a 304 would hide what the signer takes back"
-    );
-    // A partner that does not answer takes nothing back; a key that is gone does.
-    partner.answer("/.well-known/did.json", OriginReply::status(503));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, kept("verified"));
-    partner.answer("/.well-known/did.json", did_document(&self::key()));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, []);
-    // Other content than the signed one is not the partner's either.
-    partner.answer("/.well-known/did.json", did_document(&key));
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, kept("verified"));
-    site.origin.answer(
-        "/mcp.json",
-        OriginReply::json(&br#"{"name":"another"}"#[..]),
-    );
-    setup.really_fetch(&site).await;
-    assert_eq!(setup.verified().await, []);
-}
-
-impl OwnershipSetup {
-    /// The row of the domain's catalog.
-    async fn stage_catalog(&self) -> source::Model {
-        let all = sources_of(&self.stage.store, &[1]).await.unwrap();
-        all.into_iter()
-            .find(|row| row.kind == SourceKind::Ard)
-            .unwrap()
-    }
-}
 
 /// Byte for byte as it stands in the catalog, and with the catalog's URL.
 async fn a_card_inside_an_entry_becomes_an_agent(url: &str) {
