@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::local;
 use super::local::LocalArgs;
 
@@ -64,14 +64,7 @@ impl DoctorCheck {
 }
 
 /// Checks everything and changes nothing: done where nothing fails.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub async fn run(
-    arguments: &DoctorArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> CommandResult {
     let mut checks = Vec::new();
     match arguments.local.load() {
         Err(Failure::Failed(line)) => {
@@ -98,9 +91,7 @@ pub async fn run(
     let failed = checks
         .iter()
         .any(|check| check.verdict == CheckStatus::Fail);
-    if console.json {
-        console.json(&checks)?;
-    } else {
+    console.show(&checks, || {
         for check in &checks {
             let word = match check.verdict {
                 CheckStatus::Ok => "ok  ",
@@ -109,12 +100,9 @@ pub async fn run(
             };
             console.line(&format!("{word} {}: {}", check.name, check.detail))?;
         }
-    }
-    Ok(if failed {
-        CommandOutcome::No
-    } else {
-        CommandOutcome::Done
-    })
+        Ok(())
+    })?;
+    Ok(CommandOutcome::done_if(!failed))
 }
 
 /// Whether a process that is started from here may open as many files as it needs.

@@ -15,14 +15,21 @@ pub enum CommandOutcome {
     No,
 }
 
+/// How a command ends.
+pub type CommandResult = Result<CommandOutcome, Failure>;
+
 impl CommandOutcome {
+    /// Done where this holds; otherwise the answer is no.
+    pub fn done_if(holds: bool) -> Self {
+        match holds {
+            true => Self::Done,
+            false => Self::No,
+        }
+    }
+
     /// Done where a list has something in it; an empty one is the answer no.
     pub fn of_list<T>(list: &[T]) -> Self {
-        if list.is_empty() {
-            Self::No
-        } else {
-            Self::Done
-        }
+        Self::done_if(!list.is_empty())
     }
 }
 

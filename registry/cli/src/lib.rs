@@ -33,7 +33,6 @@ mod model;
 mod named;
 mod policy;
 mod policy_apply;
-mod policy_calls;
 mod policy_files;
 mod policy_trial;
 mod refusal;
@@ -66,7 +65,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
 use console::{Console, conclude};
-use failure::{CommandOutcome, Failure};
+use failure::{CommandOutcome, CommandResult, Failure};
 
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
@@ -258,7 +257,7 @@ fn in_one_line(message: &str) -> String {
     format!("{line}; --help shows what there is")
 }
 
-async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
     let Cli {
         connection,
         command,

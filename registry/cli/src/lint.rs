@@ -11,7 +11,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::fetch::fetch_card;
 use super::{show, terminal};
 
@@ -51,7 +51,7 @@ struct LintReport {
 ///
 /// # Errors
 /// Where one cannot be read or is no card; the others are checked all the same.
-pub async fn run(arguments: &LintArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     if arguments.rules {
         console.lines(&a2a_card::rules_table())?;
         return Ok(CommandOutcome::Done);
@@ -219,21 +219,20 @@ impl LintReport {
         self.count("error") > 0
     }
 
-    fn print(&self, console: &Console) -> Result<(), Failure> {
-        if console.json {
-            return console.json(self);
-        }
-        show::print_findings(console, &self.findings)?;
-        terminal::note(&format!(
-            "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
-            self.source,
-            self.family,
-            self.reason,
-            self.count("error"),
-            self.count("warning"),
-            self.count("info")
-        ));
-        Ok(())
+    fn print(&self, console: &Console) -> CommandResult {
+        console.show(self, || {
+            show::print_findings(console, &self.findings)?;
+            terminal::note(&format!(
+                "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
+                self.source,
+                self.family,
+                self.reason,
+                self.count("error"),
+                self.count("warning"),
+                self.count("info")
+            ));
+            Ok(())
+        })
     }
 }
 

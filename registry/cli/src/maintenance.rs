@@ -2,10 +2,11 @@
 
 use a2a_registry_server::openapi;
 use clap::{Args, CommandFactory};
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::local;
 use super::local::LocalArgs;
 use super::refusal::ClientError;
@@ -18,43 +19,28 @@ pub struct CompletionsArgs {
 }
 
 /// Brings the database to this program's schema.
-///
-/// # Errors
-/// Where the database is away or of a later program.
-pub async fn migrate(arguments: &LocalArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn migrate(arguments: &LocalArgs, console: &Console) -> CommandResult {
     let done = local::migrate(arguments.load()?).await?;
-    if console.json {
-        console.json(&serde_json::json!({ "migrations": done }))?;
-    } else if done.is_empty() {
-        console.line("the database is up to date; nothing was changed")?;
-    } else {
-        for name in done {
+    console.show(&json!({ "migrations": done }), || {
+        if done.is_empty() {
+            console.line("the database is up to date; nothing was changed")?;
+        }
+        for name in &done {
             console.line(&format!("migrated: {name}"))?;
         }
-    }
-    Ok(CommandOutcome::Done)
+        Ok(())
+    })
 }
 
 /// Builds the index anew: asks the running registry, or does it in the data folder where none runs.
-///
-/// # Errors
-/// Where the registry refuses, or the data folder cannot be opened.
-pub async fn reindex(
-    arguments: &LocalArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn reindex(arguments: &LocalArgs, client: &Client, console: &Console) -> CommandResult {
     match client.reindex().await {
-        Ok(()) => {
-            if console.json {
-                console.json(&serde_json::json!({ "registry": client.base() }))?;
-            } else {
-                console.line(&format!(
-                    "{} rebuilds its index, and serves searches from the old one until it is done",
-                    client.base()
-                ))?;
-            }
-        }
+        Ok(()) => console.show(&json!({ "registry": client.base() }), || {
+            console.line(&format!(
+                "{} rebuilds its index, and serves searches from the old one until it is done",
+                client.base()
+            ))
+        }),
         Err(ClientError::Unreachable { .. }) => {
             let config = arguments.load()?;
             if !config.store.data_dir.is_dir() {
@@ -65,34 +51,22 @@ pub async fn reindex(
                 )));
             }
             let agents = local::reindex(config).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "agents": agents }))?;
-            } else {
-                console.line(&format!("the index was rebuilt: {agents} agents"))?;
-            }
+            console.show(&json!({ "agents": agents }), || {
+                console.line(&format!("the index was rebuilt: {agents} agents"))
+            })
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
     }
-    Ok(CommandOutcome::Done)
 }
 
 /// Prints the API's description, an `OpenAPI` 3.1 document.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub fn openapi(console: &Console) -> Result<CommandOutcome, Failure> {
+pub fn openapi(console: &Console) -> CommandResult {
     console.raw_json(openapi::openapi_document().as_bytes())?;
     Ok(CommandOutcome::Done)
 }
 
 /// Prints completions for a shell.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub fn completions(
-    arguments: &CompletionsArgs,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub fn completions(arguments: &CompletionsArgs, console: &Console) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

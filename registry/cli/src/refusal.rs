@@ -136,6 +136,15 @@ impl ClientError {
     }
 }
 
+/// What was found, or `None` where the registry has no such thing that the caller may see.
+pub fn if_found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.status() == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl From<ClientError> for Failure {
     /// Exit of the command: 404 is the answer no, every other error is a failure.
     fn from(error: ClientError) -> Self {

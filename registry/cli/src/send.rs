@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::signals::{EndSignals, Hangup};
 use agent::AgentArgs;
 pub(super) use transcript::Transcript;
@@ -62,11 +62,7 @@ pub struct SendArgs {
 ///
 /// # Errors
 /// Where the agent is unknown, its card cannot be read, or it gives no answer.
-pub async fn run(
-    arguments: &SendArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
     parts.extend(files::parts(&arguments.file, &arguments.data)?);
     if arguments.interactive {

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::signals::{EndSignals, Hangup};
 use super::{logging, terminal};
 
@@ -148,7 +148,7 @@ impl Roles {
 ///
 /// # Errors
 /// Where the configuration, the port, the data folder or the database does not allow it.
-pub async fn run(arguments: ServeArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load()?;
     if arguments.print_config {
         let text = config
@@ -182,52 +182,43 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<CommandOutco
     tracing::info!("shutting down; requests under way may finish first");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
-    announce_end(console)?;
-    Ok(CommandOutcome::Done)
+    announce_end(console)
 }
 
 /// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
 /// the port, and when to go on, without reading sentences.
-fn announce(server: &Server, roles: Roles, console: &Console) -> Result<(), Failure> {
-    if console.json {
-        let mut told = json!({"state": "serving", "roles": roles.names()});
-        let url = roles.api.then_some(&server.url);
-        for (name, value) in [
-            ("url", url),
-            ("metrics_url", server.metrics_url.as_ref()),
-            ("admin_token", server.admin_token.as_ref()),
-        ] {
-            if let Some(value) = value {
-                told[name] = value.as_str().into();
-            }
+fn announce(server: &Server, roles: Roles, console: &Console) -> CommandResult {
+    let mut told = json!({"state": "serving", "roles": roles.names()});
+    let url = roles.api.then_some(&server.url);
+    for (name, value) in [
+        ("url", url),
+        ("metrics_url", server.metrics_url.as_ref()),
+        ("admin_token", server.admin_token.as_ref()),
+    ] {
+        if let Some(value) = value {
+            told[name] = value.as_str().into();
         }
-        return console.json(&told);
     }
-    if let Some(token) = &server.admin_token {
-        console.line(&format!(
-            "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
-        ))?;
-    }
-    if let Some(url) = &server.metrics_url {
-        console.line(&format!("metrics on {url}"))?;
-    }
-    if roles.api {
-        console.line(&format!("listening on {}", server.url))
-    } else {
-        console.line("crawling; another process answers requests")
-    }
+    console.show(&told, || {
+        if let Some(token) = &server.admin_token {
+            console.line(&format!(
+                "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
+            ))?;
+        }
+        if let Some(url) = &server.metrics_url {
+            console.line(&format!("metrics on {url}"))?;
+        }
+        if roles.api {
+            console.line(&format!("listening on {}", server.url))
+        } else {
+            console.line("crawling; another process answers requests")
+        }
+    })
 }
 
 /// Says that it has ended in order.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub(super) fn announce_end(console: &Console) -> Result<(), Failure> {
-    if console.json {
-        console.json(&json!({"state": "stopped"}))
-    } else {
-        console.line("stopped")
-    }
+pub(super) fn announce_end(console: &Console) -> CommandResult {
+    console.show(&json!({"state": "stopped"}), || console.line("stopped"))
 }
 
 /// A registry that runs in this process.

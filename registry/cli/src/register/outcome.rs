@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::super::client::{Client, RegistryResponse};
 use super::super::console::Console;
-use super::super::failure::{CommandOutcome, Failure};
+use super::super::failure::{CommandOutcome, CommandResult};
 use super::super::invocation;
 use super::super::refusal::ClientError;
 use super::super::target::asks;
@@ -41,7 +41,7 @@ pub async fn tell(
     client: &Client,
     console: &Console,
     registered: &mut [RegisteredName],
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let progress = spinner();
     let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, one) in registered.iter().enumerate() {

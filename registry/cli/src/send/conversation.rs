@@ -10,7 +10,7 @@ use super::kept::{Conversation, place};
 use super::{SendArgs, agent, answered, new_message_id};
 use crate::client::Client;
 use crate::console::Console;
-use crate::failure::{CommandOutcome, Failure};
+use crate::failure::{CommandOutcome, CommandResult, Failure};
 use crate::signals::{EndSignals, Hangup};
 use crate::terminal;
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     client: &Client,
     console: &Console,
     first: Vec<Part>,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let agent = agent::open(&arguments.agent, client, console).await?;
     let path = place(&arguments.agent.identity(client));
     let mut said = begin(arguments, path.as_ref())?;
