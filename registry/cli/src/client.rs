@@ -36,7 +36,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 /// A response of the registry: parsed, and as received.
 #[derive(Debug, Clone)]
 pub struct RegistryResponse<T> {
-    /// The parsed body.
     pub value: T,
     /// The body as received.
     pub raw: Bytes,
@@ -50,7 +49,6 @@ pub fn segment(text: impl Display) -> String {
 /// The method of a call and its effect: how long the response may take, and what a missing response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// It reads.
     Get,
     /// It reads what takes a body to ask for, and the registry looks at every agent for it.
     PostRead,
@@ -88,9 +86,6 @@ pub struct Client {
 impl Client {
     /// A client of the registry at `base`, with a token where there is one. `limit` is the time without a byte after which a
     /// request is given up, in place of the usual ones. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// Where the URL is none, or the token cannot be sent.
     pub fn new(base: &str, token: Option<&str>, limit: Option<Duration>) -> Result<Self, Failure> {
         let url = Url::parse(base)
             .ok()
@@ -139,9 +134,6 @@ impl Client {
     }
 
     /// The status and body at a path, whatever the status is.
-    ///
-    /// # Errors
-    /// Where nothing answers, or more than is read.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
         let request = self.request(Verb::Get, path);
         let response = self.dispatch(request, Verb::Get).await?;

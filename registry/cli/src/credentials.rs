@@ -81,9 +81,6 @@ pub async fn run(
 
 /// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
 /// the interface that is called.
-///
-/// # Errors
-/// Where the file cannot be used, or a certificate cannot be read.
 pub(crate) fn equip(
     options: &mut SendOptions,
     mut given: GivenCredentials,

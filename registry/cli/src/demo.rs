@@ -36,9 +36,6 @@ pub struct DemoArgs {
 }
 
 /// Runs the demonstration until asked to end.
-///
-/// # Errors
-/// Where the port is taken or the sample agents do not come up.
 pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut config = arguments.server.load()?;
     // Kept until the end of this function: dropping it removes the folder.

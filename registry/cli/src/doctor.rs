@@ -45,7 +45,6 @@ enum CheckStatus {
     Fail,
 }
 
-/// One check.
 #[derive(Debug, Clone, Serialize)]
 struct DoctorCheck {
     name: &'static str,

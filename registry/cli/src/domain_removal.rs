@@ -10,9 +10,6 @@ use super::failure::{CommandResult, Failure};
 use super::refusal::if_found;
 
 /// Does it, once it is meant, and says what is left.
-///
-/// # Errors
-/// Where the caller has registered no such source, it is not meant, or the registry is away or refuses.
 pub async fn run(
     domain: &str,
     source: Option<&str>,

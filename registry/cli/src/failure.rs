@@ -66,7 +66,6 @@ pub struct FailureDetails {
 }
 
 impl Failure {
-    /// Something went wrong.
     pub fn new(line: impl Into<String>) -> Self {
         Self::Failed(line.into())
     }

@@ -126,9 +126,6 @@ pub struct LoadedCard {
 
 /// The bytes of a card: of a file, a URL, the well-known path under a URL that has none itself or, for `-`, standard
 /// input.
-///
-/// # Errors
-/// Where they cannot be read.
 pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
     if source.contains("://") {
         let url = Url::parse(source)
@@ -153,9 +150,6 @@ pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
 
 /// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
 /// are too many.
-///
-/// # Errors
-/// Where the reader fails.
 pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;

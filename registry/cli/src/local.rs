@@ -45,9 +45,6 @@ impl LocalArgs {
 }
 
 /// Refuses a data folder that does not exist: only `serve` and `demo` make one.
-///
-/// # Errors
-/// In one line.
 pub fn demand_data_dir(config: &Config) -> Result<(), Failure> {
     let folder = &config.store.data_dir;
     match folder.is_dir() {
@@ -60,9 +57,6 @@ pub fn demand_data_dir(config: &Config) -> Result<(), Failure> {
 
 /// Hashes every stored card, names up to `max_named` damaged ones, and calls `progress` with the number of cards done and
 /// of all.
-///
-/// # Errors
-/// Where the database does not answer or does not exist.
 pub async fn verify_cards(
     config: Config,
     max_named: usize,
@@ -74,9 +68,6 @@ pub async fn verify_cards(
 }
 
 /// Replaces the admin token. Gives the new one.
-///
-/// # Errors
-/// In one line: the data folder is taken or the database away.
 pub async fn reset_admin_token(config: Config) -> Result<String, Failure> {
     offline::reset_admin_token(&config, &SystemClock, &SystemEntropy::default())
         .await
@@ -100,17 +91,11 @@ pub async fn reindex(config: Config) -> Result<usize, Failure> {
 }
 
 /// Asks the database for a sign of life, without changing anything. Gives what answered.
-///
-/// # Errors
-/// Where it does not answer.
 pub async fn ping_database(config: Config) -> Result<String, Failure> {
     offline::ping_database(&config).await.map_err(failed)
 }
 
 /// Accounts and groups with names that mean something else, each as a sentence.
-///
-/// # Errors
-/// Where the database does not answer.
 pub async fn reserved_names(config: Config) -> Result<Vec<String>, Failure> {
     offline::reserved_names(&config).await.map_err(failed)
 }

@@ -70,9 +70,6 @@ struct Answer {
 }
 
 /// Serves the client on standard input and output until it closes its side, or the process is asked to end.
-///
-/// # Errors
-/// Where signals cannot be handled, or the client begins with something else than the protocol.
 pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let (input, output) = stdio_pipes();

@@ -42,11 +42,9 @@ pub struct InstallArgs {
 struct ModelView {
     /// Whether it is the one in use.
     current: bool,
-    /// Where it lies.
     folder: PathBuf,
     /// Whether its folder is not what was installed; then nothing more is known.
     damaged: bool,
-    /// What it is.
     #[serde(flatten)]
     about: Option<a2a_registry_embed::About>,
     /// How far it has come with the agents; nothing before a server has begun.

@@ -50,9 +50,6 @@ impl Client {
     }
 
     /// The one agent that a word names, to talk to it: also by its whole name, where no other agent has that.
-    ///
-    /// # Errors
-    /// As for [`agent_to_act_on`](Self::agent_to_act_on).
     pub async fn agent_to_talk_to(&self, word: &str) -> Result<Hit, Failure> {
         let found = self.candidates_or_namesakes(word).await?;
         found.meant_by_an_act(word, self.base())

@@ -52,9 +52,6 @@ pub struct ApplyOptions {
 }
 
 /// Puts policies in force. The outcome is "no" where `dry_run` shows changes.
-///
-/// # Errors
-/// Where the registry is away or refuses, nobody confirms what must be confirmed, or the set does not decide in time.
 pub async fn apply(
     new: NewPolicies,
     options: &ApplyOptions,

@@ -15,7 +15,6 @@ pub struct Problem {
     pub kind: String,
     /// Title of the kind.
     pub title: String,
-    /// The HTTP status.
     pub status: u16,
     /// What is wrong with this request.
     pub detail: String,
@@ -41,12 +40,7 @@ pub enum ClientError {
         "no registry answers at {base} ({reason}); start one with `a2a-registry serve`, or name \
          another with --registry URL"
     )]
-    Unreachable {
-        /// The registry's URL.
-        base: String,
-        /// The innermost cause.
-        reason: String,
-    },
+    Unreachable { base: String, reason: String },
     /// The registry refused the request with a problem document.
     #[error("{}", describe(.problem, .retry_after.as_deref()))]
     Refused {
@@ -64,7 +58,6 @@ pub enum ClientError {
     NotARegistry {
         /// URL of the request.
         url: String,
-        /// The status.
         status: u16,
         /// Content of the response.
         what: String,
@@ -78,10 +71,8 @@ pub enum ClientError {
     /// The registry did not answer a request that changes nothing.
     #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
     NotAnswered(String),
-    /// The registry redirects.
     #[error("{base} redirects to {location}; give that registry's URL with --registry")]
     Moved {
-        /// The registry's URL.
         base: String,
         /// Where it redirects to.
         location: String,

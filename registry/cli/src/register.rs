@@ -53,7 +53,7 @@ struct RegisteredName {
     is_recorded: bool,
     /// The domain, once it was shown.
     view: Option<DomainView>,
-    /// What `--json` prints.
+    /// What `--json` prints of it.
     raw: Bytes,
 }
 

@@ -59,9 +59,6 @@ pub struct SendArgs {
 }
 
 /// Sends, and prints the answer as it arrives.
-///
-/// # Errors
-/// Where the agent is unknown, its card cannot be read, or it gives no answer.
 pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
     parts.extend(files::parts(&arguments.file, &arguments.data)?);

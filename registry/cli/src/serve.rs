@@ -107,7 +107,6 @@ pub enum Role {
 pub struct Roles {
     /// API, pages and index.
     pub api: bool,
-    /// Crawler.
     pub crawler: bool,
 }
 
@@ -145,9 +144,6 @@ impl Roles {
 }
 
 /// Serves until asked to end.
-///
-/// # Errors
-/// Where the configuration, the port, the data folder or the database does not allow it.
 pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load()?;
     if arguments.print_config {
@@ -238,9 +234,6 @@ pub struct Server {
 
 impl Server {
     /// Takes the port, puts the registry together and starts it.
-    ///
-    /// # Errors
-    /// In one line: the process may open too few files, the port is taken, the data folder is taken, the database is away, …
     pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
         if let Some(line) = DescriptorBudget::of(&config).shortage() {
             return Err(Failure::new(line));
@@ -296,9 +289,6 @@ impl Server {
     }
 
     /// Waits until it ends by itself, which it does only when something is wrong.
-    ///
-    /// # Errors
-    /// What was wrong.
     pub async fn ended(&mut self) -> Result<(), Failure> {
         (&mut self.task)
             .await
@@ -366,7 +356,6 @@ fn start_failure(error: StartError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// What is run.
 struct ServerParts {
     app: Arc<Context>,
     roles: Roles,

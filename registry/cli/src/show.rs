@@ -190,9 +190,6 @@ async fn similar(id: Uuid, client: &Client, console: &Console) -> CommandResult 
 }
 
 /// Similar agents and duplicates, one line each.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_similar(
     console: &Console,
     similar: &[Hit],
@@ -218,9 +215,6 @@ pub fn print_similar(
 }
 
 /// A table of findings, or the word that there are none.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), Failure> {
     if findings.is_empty() {
         terminal::note("nothing was found");
@@ -256,9 +250,6 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
 }
 
 /// What changed, and how much it matters.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),

@@ -38,9 +38,6 @@ pub struct SignArgs {
 }
 
 /// Signs a card and writes it.
-///
-/// # Errors
-/// Where card or key cannot be read or do not serve, or nothing can be written.
 pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     let bytes = lint::load(&arguments.card).await?.bytes;
     let random = SystemRandom::new();

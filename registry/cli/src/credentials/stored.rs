@@ -62,7 +62,6 @@ pub(crate) struct AgentCredentials {
     /// A token that somebody issued by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer: Option<Secret>,
-    /// An API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
     /// A user with a password.
@@ -80,9 +79,7 @@ pub(crate) struct AgentCredentials {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredLogin {
-    /// The user.
     pub user: String,
-    /// The password.
     pub password: Secret,
 }
 
@@ -92,7 +89,6 @@ pub(crate) struct StoredLogin {
 pub(crate) struct StoredCertificate {
     /// The certificate with its chain.
     pub chain: std::path::PathBuf,
-    /// Its key.
     pub key: std::path::PathBuf,
 }
 
@@ -107,7 +103,6 @@ pub(crate) struct StoredSignIn {
     /// Where they are renewed, if elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_endpoint: Option<String>,
-    /// The client.
     pub client_id: String,
     /// The client's secret, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]

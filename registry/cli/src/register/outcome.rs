@@ -34,9 +34,6 @@ const AT_ONCE: usize = 8;
 
 /// Waits for the first crawls and prints the result of each name as soon as it is known: [`CommandOutcome::No`] if one has
 /// no card. With `--json` it prints each name's domain instead, at the end.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub async fn tell(
     client: &Client,
     console: &Console,
@@ -95,7 +92,6 @@ pub async fn tell(
     Ok(outcome)
 }
 
-/// Spinner while waiting.
 fn spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
     // Draws nothing where standard error is no terminal.

@@ -21,9 +21,6 @@ const SHOWN_TURNS: usize = 10;
 
 /// Reads messages until the input ends, and prints the answer to each. What fails is told, and the conversation goes on; the last
 /// answer decides about success.
-///
-/// # Errors
-/// Where the agent is unknown, or its card cannot be read, or the conversation to resume cannot.
 pub(super) async fn run(
     arguments: &SendArgs,
     client: &Client,
