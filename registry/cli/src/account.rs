@@ -8,7 +8,7 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandResult, Failure};
 use super::list::{Listing, PageArgs};
-use super::token::{end_of, list_of, role};
+use super::token::{end_of, list_of};
 
 /// What `account` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -25,7 +25,7 @@ pub enum AccountCommand {
         /// Its name
         name: String,
         /// Its role, several times for more: reader, publisher, curator, auditor or admin
-        #[arg(long, value_name = "ROLE", value_parser = role, required = true)]
+        #[arg(long, value_name = "ROLE", required = true)]
         role: Vec<Role>,
         /// A group that it is in, several times for more
         #[arg(long, value_name = "GROUP")]
@@ -36,7 +36,7 @@ pub enum AccountCommand {
         /// Its name or id
         account: String,
         /// reader, publisher, curator, auditor or admin
-        #[arg(value_name = "ROLE", value_parser = role, required = true)]
+        #[arg(value_name = "ROLE", required = true)]
         roles: Vec<Role>,
     },
     /// Disable an account: its tokens and event streams end at once

@@ -20,7 +20,7 @@ pub enum AgentCommand {
         #[command(flatten)]
         act: ActArgs,
         /// Which hold: `operator`, `critical_change` or `key_changed` [default: operator]
-        #[arg(long, value_name = "HOLD", value_parser = hold)]
+        #[arg(long, value_name = "HOLD")]
         hold: Option<Hold>,
     },
     /// Open a review of the content that an agent serves, before its approval ends by itself
@@ -56,7 +56,7 @@ pub enum AgentCommand {
         #[arg(value_name = "AGENT")]
         agent: String,
         /// public, internal or restricted
-        #[arg(value_name = "VISIBILITY", value_parser = visibility)]
+        #[arg(value_name = "VISIBILITY")]
         visibility: Visibility,
         /// A group whose members find it while it is restricted, NAME or ORIGIN#NAME; several times for more
         #[arg(long, value_name = "GROUP")]
@@ -113,15 +113,8 @@ impl ActArgs {
     }
 }
 
-fn hold(text: &str) -> Result<Hold, String> {
-    text.parse()
-}
-
-fn visibility(text: &str) -> Result<Visibility, String> {
-    text.parse()
-}
-
-fn moment(text: &str) -> Result<Timestamp, String> {
+/// A day or a moment, as it is typed.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
     day.or_else(|_| text.parse())
 }

@@ -12,7 +12,7 @@ use super::failure::{CommandResult, Failure};
 use super::list::{Listing, PageArgs};
 use super::show::{print_diff, print_similar};
 use super::signature::signature_lines;
-use super::{invocation, table, terminal};
+use super::{agent, invocation, table, terminal};
 
 /// What `review` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -68,7 +68,7 @@ pub enum ReviewCommand {
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
     /// admission, report, recertification or `break_glass`
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND")]
     kind: Option<ReviewKind>,
     /// first, none, low, high or critical; several times for more
     #[arg(long, value_name = "CLASS", value_parser = ["first", "none", "low", "high", "critical"])]
@@ -113,10 +113,6 @@ impl FilterArgs {
         let query = self.query(None, &PageArgs::default());
         query.into_iter().map(option).collect()
     }
-}
-
-fn kind(text: &str) -> Result<ReviewKind, String> {
-    text.parse()
 }
 
 /// A decision.
@@ -196,9 +192,7 @@ fn moment(text: &str) -> Result<String, Failure> {
     if text.is_empty() {
         return Ok(String::new());
     }
-    let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
-    let moment = day.or_else(|_| text.parse::<Timestamp>());
-    moment
+    agent::moment(text)
         .map(Timestamp::to_rfc3339)
         .map_err(|error| Failure::new(format!("--due: {error}")))
 }

@@ -40,24 +40,15 @@ pub struct CreateArgs {
     #[arg(long, value_name = "ACCOUNT")]
     account: String,
     /// Its role: reader, publisher, curator, auditor or admin; an account which exists must have it
-    #[arg(long, value_name = "ROLE", value_parser = role)]
+    #[arg(long, value_name = "ROLE")]
     role: Role,
     /// What it may be used for, several times for more: read, register, curate, audit, admin or decide [default: all that
     /// the roles allow]
-    #[arg(long, value_name = "SCOPE", value_parser = scope)]
+    #[arg(long, value_name = "SCOPE")]
     scope: Vec<Scope>,
     /// Days until it ends, at most 365 [default: 90]
     #[arg(long = "expires", alias = "expires-in-days", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=365))]
     expires_in_days: Option<u32>,
-}
-
-/// A role as it is typed.
-pub(super) fn role(text: &str) -> Result<Role, String> {
-    text.parse()
-}
-
-fn scope(text: &str) -> Result<Scope, String> {
-    text.parse()
 }
 
 pub async fn run(command: &TokenCommand, client: &Client, console: &Console) -> CommandResult {
