@@ -216,7 +216,7 @@ fn own_interface(called: &CalledAgent) -> Result<Url, Failure> {
             "nothing is kept for an address that is only assumed; name the agent's own with --url",
         ));
     }
-    chosen_interface(&called.card, &called.choice).map_err(|error| Failure::new(error.to_string()))
+    Ok(chosen_interface(&called.card, &called.choice)?)
 }
 
 /// What was given on the command line, to be kept.

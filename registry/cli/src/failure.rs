@@ -1,6 +1,10 @@
 //! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
 //! wrong, and with `--json` the same as a document on standard output.
 
+use a2a_client::TalkError;
+use a2a_registry_embed::ModelError;
+use a2a_registry_server::config::ConfigError;
+use a2a_registry_server::error::StartError;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -161,6 +165,19 @@ pub(super) fn document(line: &str, code: u8, members: &Value) -> Bytes {
     }
     Bytes::from(problem.to_string())
 }
+
+/// Makes failures of errors that say in one line what went wrong, and what to do about it.
+macro_rules! failures_of {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        })+
+    };
+}
+
+failures_of!(ConfigError, ModelError, StartError, TalkError);
 
 impl From<std::io::Error> for Failure {
     /// For errors of writing to standard output only.

@@ -1,13 +1,16 @@
 //! `migrate`, `reindex`, `openapi`, `completions`: what keeps a registry and its users going.
 
-use a2a_registry_server::openapi;
+use std::sync::Arc;
+
+use a2a_crawler::SystemClock;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::{offline, openapi};
 use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, CommandResult, Failure};
-use super::local;
 use super::local::LocalArgs;
 use super::refusal::ClientError;
 
@@ -20,7 +23,7 @@ pub struct CompletionsArgs {
 
 /// Brings the database to this program's schema.
 pub async fn migrate(arguments: &LocalArgs, console: &Console) -> CommandResult {
-    let done = local::migrate(arguments.load()?).await?;
+    let done = offline::migrate(&arguments.load()?).await?;
     console.show(&json!({ "migrations": done }), || {
         if done.is_empty() {
             console.line("the database is up to date; nothing was changed")?;
@@ -50,7 +53,8 @@ pub async fn reindex(arguments: &LocalArgs, client: &Client, console: &Console) 
                     config.store.data_dir.display()
                 )));
             }
-            let agents = local::reindex(config).await?;
+            let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
+            let agents = offline::reindex(config, clock, entropy).await?;
             console.show(&json!({ "agents": agents }), || {
                 console.line(&format!("the index was rebuilt: {agents} agents"))
             })

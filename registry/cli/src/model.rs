@@ -118,8 +118,7 @@ fn takes_effect(config: &Config) -> &'static str {
 async fn status(local: &LocalArgs, console: &Console) -> CommandResult {
     let config = local.load()?;
     let data_dir = config.store.data_dir.clone();
-    let failed = |error: a2a_registry_embed::ModelError| Failure::new(error.to_string());
-    let models = a2a_registry_embed::installed(&data_dir).map_err(failed)?;
+    let models = a2a_registry_embed::installed(&data_dir)?;
     let outcome = CommandOutcome::of_list(&models);
     if console.json {
         let known = known(&config).await;
@@ -151,7 +150,7 @@ async fn status(local: &LocalArgs, console: &Console) -> CommandResult {
         .collect();
     table::print(console, &header, &rows)?;
     // What is in use cannot be used where it is damaged or not known.
-    a2a_registry_embed::current(&data_dir).map_err(failed)?;
+    a2a_registry_embed::current(&data_dir)?;
     Ok(outcome)
 }
 

@@ -111,7 +111,7 @@ async fn answered(
     let Some(opened) = opened else {
         return Ok((interruption::before_a_task()?, None));
     };
-    let stream = opened.map_err(failure)?;
+    let stream = opened?;
     let out = arguments.out.as_deref();
     let mut transcript = Transcript::new(console, arguments.agent.raw);
     transcript.in_conversation = arguments.interactive;
@@ -175,10 +175,6 @@ fn failure_of_a_task(error: &TalkError, stream: &EventStream, arguments: &AgentA
         )),
         None => Failure::new(error.to_string()),
     }
-}
-
-pub(super) fn failure(error: TalkError) -> Failure {
-    Failure::new(error.to_string())
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.

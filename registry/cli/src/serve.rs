@@ -12,7 +12,6 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{Config, Overrides, read_secret_file};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::descriptors::DescriptorBudget;
-use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::jobs::Models;
 use a2a_registry_server::metrics::Metrics;
@@ -70,8 +69,7 @@ impl ServerArgs {
             public_url: self.public_url.clone(),
             approve_all: self.approve_all,
         };
-        config::load(self.config.as_ref(), &overrides)
-            .map_err(|error| Failure::new(error.to_string()))
+        Ok(config::load(self.config.as_ref(), &overrides)?)
     }
 }
 
@@ -260,10 +258,8 @@ impl Server {
         let chosen = bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
-        let network = Network::of_system(&config, clock.clone()).map_err(start_failure)?;
-        let started = Context::build(config, clock, entropy, network, chosen.as_deref())
-            .await
-            .map_err(start_failure)?;
+        let network = Network::of_system(&config, clock.clone())?;
+        let started = Context::build(config, clock, entropy, network, chosen.as_deref()).await?;
         if let Some(reason) = &started.rebuild {
             tracing::info!(reason, "the search index is being rebuilt");
         }
@@ -350,10 +346,6 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener
         .local_addr()
         .map_err(|error| Failure::new(format!("the port cannot be read: {error}")))
-}
-
-fn start_failure(error: StartError) -> Failure {
-    Failure::new(error.to_string())
 }
 
 struct ServerParts {

@@ -11,7 +11,6 @@ use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::list::PageArgs;
 use super::search::{speaks, trust};
 use super::send::agent::{self, AgentArgs};
-use super::send::failure;
 use super::signature::signature_lines;
 use super::{table, terminal};
 
@@ -58,7 +57,7 @@ pub struct ShowArgs {
 /// Asks the agent for its extended card, and prints it as JSON.
 async fn extended(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
     let agent = agent::open(&arguments.agent, client, console).await?;
-    let card = agent.extended_card().await.map_err(failure)?;
+    let card = agent.extended_card().await?;
     console.show(&card, || {
         let text = serde_json::to_string_pretty(&card);
         let text = text.map_err(|error| Failure::new(error.to_string()))?;

@@ -10,7 +10,7 @@ use super::console::Console;
 use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::list::Listing;
 use super::send::agent::{self, AgentArgs};
-use super::send::{Transcript, failure, follow};
+use super::send::{Transcript, follow};
 use super::signals::{EndSignals, Hangup};
 use super::task_push::{self, PushCommand};
 use super::{invocation, terminal};
@@ -66,14 +66,14 @@ pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> C
     match command {
         TaskCommand::Get(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.task(&arguments.task).await.map_err(failure)?;
+            let answer = agent.task(&arguments.task).await?;
             show(&answer, arguments, console)
         }
         TaskCommand::List(arguments) => list(arguments, client, console).await,
         TaskCommand::Push(command) => task_push::run(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.cancel(&arguments.task).await.map_err(failure)?;
+            let answer = agent.cancel(&arguments.task).await?;
             show(&answer, arguments, console)?;
             let is_canceled = answer.state.as_deref() == Some("canceled");
             Ok(CommandOutcome::done_if(is_canceled))
@@ -85,9 +85,8 @@ pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> C
                 opened = agent.subscribe(&arguments.task) => opened,
                 () = signals.next() => return Err(Failure::Interrupted),
             };
-            let stream = opened.map_err(failure)?;
             let transcript = Transcript::new(console, arguments.agent.raw);
-            let followed = follow(stream, &arguments.agent, None, &mut signals, transcript);
+            let followed = follow(opened?, &arguments.agent, None, &mut signals, transcript);
             Ok(followed.await?.0)
         }
     }
@@ -112,7 +111,7 @@ async fn list(arguments: &TaskListArgs, client: &Client, console: &Console) -> C
         page_size: arguments.limit,
         page_token: arguments.page_token.clone(),
     };
-    let page = agent.tasks(&query).await.map_err(failure)?;
+    let page = agent.tasks(&query).await?;
     let listing = Listing {
         command: &command(arguments),
         limit: arguments.limit,

@@ -8,7 +8,6 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::send::agent;
-use super::send::failure;
 use super::task::OneTask;
 use super::{table, terminal};
 
@@ -72,16 +71,15 @@ pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> C
                 url: arguments.url.clone(),
                 token: arguments.push_token.clone(),
             };
-            let kept = agent.set_push(&of.task, &config).await.map_err(failure)?;
+            let kept = agent.set_push(&of.task, &config).await?;
             console.show(&document(&kept), || print(&[&kept], console))
         }
         PushCommand::Get(one) => {
-            let config = agent.push_config(&of.task, &one.id).await;
-            let config = config.map_err(failure)?;
+            let config = agent.push_config(&of.task, &one.id).await?;
             console.show(&document(&config), || print(&[&config], console))
         }
         PushCommand::List(_) => {
-            let configs = agent.push_configs(&of.task).await.map_err(failure)?;
+            let configs = agent.push_configs(&of.task).await?;
             let documents: Vec<Value> = configs.iter().map(document).collect();
             console.show(&json!({ "configs": documents }), || {
                 if configs.is_empty() {
@@ -93,10 +91,7 @@ pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> C
             Ok(CommandOutcome::of_list(&configs))
         }
         PushCommand::Delete(one) => {
-            agent
-                .delete_push(&of.task, &one.id)
-                .await
-                .map_err(failure)?;
+            agent.delete_push(&of.task, &one.id).await?;
             console.show(&json!({ "deleted": one.id }), || {
                 console.line(&format!("{} is deleted", terminal::line(&one.id)))
             })

@@ -1,8 +1,11 @@
 //! `token`: API tokens.
 
+use a2a_crawler::SystemClock;
 use a2a_registry_api::{NewToken, Token};
+use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_server::offline;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
@@ -11,7 +14,7 @@ use super::client::Client;
 use super::console::Console;
 use super::failure::CommandResult;
 use super::list::{Listing, PageArgs};
-use super::local::{self, LocalArgs};
+use super::local::LocalArgs;
 use super::terminal;
 
 /// What `token` takes.
@@ -145,7 +148,8 @@ fn time_or_never(at: Option<Timestamp>) -> String {
 
 /// Replaces the admin token in a data folder that no server holds.
 pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> CommandResult {
-    let secret = local::reset_admin_token(arguments.load()?).await?;
+    let (config, entropy) = (arguments.load()?, SystemEntropy::default());
+    let secret = offline::reset_admin_token(&config, &SystemClock, &entropy).await?;
     console.show(&json!({ "secret": secret }), || {
         terminal::note(
             "the admin token until now is void; keep the new one, it is not shown again:",

@@ -208,7 +208,7 @@ pub(crate) async fn open(
     // Files that cannot be read are told of before anything is asked for or sent.
     let given = arguments.credentials.read()?;
     let (card, options) = prepare(arguments, given, client, console).await?;
-    a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
+    Ok(a2a_client::Agent::new(&card, &options)?)
 }
 
 /// The card of the agent of these arguments and the options of a call, with these credentials beside those that are kept.
