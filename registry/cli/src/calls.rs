@@ -26,7 +26,6 @@ use super::list::PageArgs;
 use super::refusal::{ClientError, if_found};
 use super::waiver;
 
-/// Result of a call.
 pub type CallResult<T> = Result<RegistryResponse<T>, ClientError>;
 
 /// Makes a method of each row. What stands between brackets is escaped and put into the path, what stands between
@@ -44,7 +43,6 @@ macro_rules! calls {
     };
 }
 
-/// Makes the method of one row.
 macro_rules! call {
     ($name:ident[$($part:ident: $kind:ty),*] $(($input:ty))?: $verb:ident $path:literal) => {
         pub async fn $name(&self, $($part: $kind,)* $(input: &$input)?) -> Result<(), ClientError> {

@@ -21,7 +21,6 @@ use super::refusal::{ClientError, Problem};
 const READ_LIMIT: Duration = Duration::from_secs(30);
 /// The same for what changes something, and for reads for which the registry looks at every agent.
 const LONG_LIMIT: Duration = Duration::from_secs(300);
-/// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
@@ -74,7 +73,6 @@ impl Verb {
     }
 }
 
-/// A client of one registry.
 pub struct Client {
     http: reqwest::Client,
     base: String,

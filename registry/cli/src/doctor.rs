@@ -35,7 +35,6 @@ pub struct DoctorArgs {
     verify: bool,
 }
 
-/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {

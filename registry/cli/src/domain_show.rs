@@ -110,7 +110,6 @@ fn owner(domain: &DomainView) -> String {
     format!("{named} ({vouched}{})", reason.unwrap_or_default())
 }
 
-/// The domain fingerprint in one line.
 fn fingerprint(known: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "not seen".to_owned(),

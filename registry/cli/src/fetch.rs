@@ -11,7 +11,6 @@ use url::Url;
 use super::client::{body, client, innermost};
 use super::refusal::ClientError;
 
-/// Time limit for a document.
 const FETCH_LIMIT: Duration = Duration::from_secs(30);
 /// Redirects that are followed.
 const REDIRECTS: usize = 5;

@@ -69,7 +69,6 @@ pub fn openapi(console: &Console) -> CommandResult {
     Ok(CommandOutcome::Done)
 }
 
-/// Prints completions for a shell.
 pub fn completions(arguments: &CompletionsArgs, console: &Console) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(

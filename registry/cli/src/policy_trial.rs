@@ -51,7 +51,6 @@ pub struct TestArgs {
 /// The texts of policies by their identifiers.
 type Texts = BTreeMap<String, String>;
 
-/// Shows which lines differ.
 pub async fn diff(arguments: &DiffArgs, client: &Client, console: &Console) -> CommandResult {
     let before = set(arguments.from, client).await?;
     let after = match arguments.files.is_empty() {
@@ -100,7 +99,6 @@ fn texts(policies: Vec<NewPolicy>) -> Texts {
     policies.map(|policy| (policy.id, policy.text)).collect()
 }
 
-/// Shows what policies would change.
 pub async fn preview(files: &[PathBuf], client: &Client, console: &Console) -> CommandResult {
     let new = NewPolicies {
         policies: read_all(files)?,
@@ -166,7 +164,6 @@ struct CaseFile {
     cases: Vec<PolicyCase>,
 }
 
-/// Tests how policies decide.
 pub async fn test(arguments: &TestArgs, client: &Client, console: &Console) -> CommandResult {
     let mut cases = Vec::new();
     for path in &arguments.cases {

@@ -13,22 +13,17 @@ pub struct Problem {
     /// Kind of the problem, as a URL or path.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Title of the kind.
     pub title: String,
     pub status: u16,
-    /// What is wrong with this request.
     pub detail: String,
-    /// Invalid members of the request.
     pub errors: Vec<ProblemMember>,
 }
 
-/// An invalid member of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProblemMember {
     /// RFC 6901 pointer to it.
     pub pointer: String,
-    /// Why it is invalid.
     pub detail: String,
 }
 
@@ -44,11 +39,9 @@ pub enum ClientError {
     /// The registry refused the request with a problem document.
     #[error("{}", describe(.problem, .retry_after.as_deref()))]
     Refused {
-        /// The problem document, parsed.
         problem: Box<Problem>,
         /// The document as received.
         raw: Bytes,
-        /// `Retry-After` of the response.
         retry_after: Option<String>,
     },
     /// The response is not a registry's.
@@ -56,7 +49,6 @@ pub enum ClientError {
         "{url} answered HTTP {status} with {what}; is a registry running there? check --registry"
     )]
     NotARegistry {
-        /// URL of the request.
         url: String,
         status: u16,
         /// Content of the response.
@@ -72,11 +64,7 @@ pub enum ClientError {
     #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
     NotAnswered(String),
     #[error("{base} redirects to {location}; give that registry's URL with --registry")]
-    Moved {
-        base: String,
-        /// Where it redirects to.
-        location: String,
-    },
+    Moved { base: String, location: String },
     /// Any other failure, as a sentence.
     #[error("{0}")]
     Failed(String),

@@ -227,7 +227,6 @@ impl SearchArgs {
     }
 }
 
-/// Searches and shows one page.
 pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> CommandResult {
     if !arguments.fields.is_empty() && !console.json {
         return Err(Failure::Failed(

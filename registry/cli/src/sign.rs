@@ -37,7 +37,6 @@ pub struct SignArgs {
     jwks: Option<PathBuf>,
 }
 
-/// Signs a card and writes it.
 pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     let bytes = lint::load(&arguments.card).await?.bytes;
     let random = SystemRandom::new();

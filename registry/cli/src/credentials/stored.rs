@@ -64,13 +64,10 @@ pub(crate) struct AgentCredentials {
     pub bearer: Option<Secret>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
-    /// A user with a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basic: Option<StoredLogin>,
-    /// The files of a client certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<StoredCertificate>,
-    /// A sign-in at an authorization server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sign_in: Option<StoredSignIn>,
 }
