@@ -6,9 +6,9 @@ use clap::Subcommand;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
-use super::token::{end_of, list_of, role};
+use super::failure::{CommandResult, Failure};
+use super::list::{Listing, PageArgs};
+use super::token::{end_of, list_of};
 
 /// What `account` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -25,7 +25,7 @@ pub enum AccountCommand {
         /// Its name
         name: String,
         /// Its role, several times for more: reader, publisher, curator, auditor or admin
-        #[arg(long, value_name = "ROLE", value_parser = role, required = true)]
+        #[arg(long, value_name = "ROLE", required = true)]
         role: Vec<Role>,
         /// A group that it is in, several times for more
         #[arg(long, value_name = "GROUP")]
@@ -36,7 +36,7 @@ pub enum AccountCommand {
         /// Its name or id
         account: String,
         /// reader, publisher, curator, auditor or admin
-        #[arg(value_name = "ROLE", value_parser = role, required = true)]
+        #[arg(value_name = "ROLE", required = true)]
         roles: Vec<Role>,
     },
     /// Disable an account: its tokens and event streams end at once
@@ -51,43 +51,33 @@ pub enum AccountCommand {
     },
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &AccountCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let (account, change) = match command {
+pub async fn run(command: &AccountCommand, client: &Client, console: &Console) -> CommandResult {
+    let reply = match command {
         AccountCommand::List(page) => return list(page, client, console).await,
-        AccountCommand::Show { account } => {
-            let reply = client.account(account).await?;
-            return shown(&reply.value, &reply.raw, console);
-        }
+        AccountCommand::Show { account } => client.account(account).await?,
         AccountCommand::Create { name, role, group } => {
             let new = NewAccount {
                 name: name.clone(),
                 roles: role.clone(),
                 groups: group.clone(),
             };
-            let reply = client.create_account(&new).await?;
-            return shown(&reply.value, &reply.raw, console);
+            client.create_account(&new).await?
         }
         AccountCommand::SetRoles { account, roles } => {
-            let roles = Some(roles.clone());
             let change = AccountPatch {
-                roles,
+                roles: Some(roles.clone()),
                 ..AccountPatch::default()
             };
-            (account, change)
+            client.patch_account(account, &change).await?
         }
-        AccountCommand::Disable { account } => (account, disabled(true)),
-        AccountCommand::Enable { account } => (account, disabled(false)),
+        AccountCommand::Disable { account } => {
+            client.patch_account(account, &disabled(true)).await?
+        }
+        AccountCommand::Enable { account } => {
+            client.patch_account(account, &disabled(false)).await?
+        }
     };
-    let reply = client.patch_account(account, &change).await?;
-    shown(&reply.value, &reply.raw, console)
+    console.show(&reply, || facts(&reply.value, console))
 }
 
 fn disabled(disabled: bool) -> AccountPatch {
@@ -97,35 +87,22 @@ fn disabled(disabled: bool) -> AccountPatch {
     }
 }
 
-/// Who the token belongs to.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn whoami(client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+/// Shows who the token belongs to.
+pub async fn whoami(client: &Client, console: &Console) -> CommandResult {
     let reply = client.me().await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
-    facts(&reply.value.account, console)?;
-    console.line(&format!("scopes   {}", list_of(&reply.value.scopes)))?;
-    if let Some(token) = &reply.value.token {
-        let end = end_of(token);
-        console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
-    }
-    if let Some(issuer) = &reply.value.issuer {
-        console.line(&format!("token    an access token of {issuer}"))?;
-    }
-    Ok(CommandOutcome::Done)
-}
-
-fn shown(account: &Account, raw: &[u8], console: &Console) -> Result<CommandOutcome, Failure> {
-    if console.json {
-        console.raw_json(raw)?;
-    } else {
-        facts(account, console)?;
-    }
-    Ok(CommandOutcome::Done)
+    let me = &reply.value;
+    console.show(&reply, || {
+        facts(&me.account, console)?;
+        console.line(&format!("scopes   {}", list_of(&me.scopes)))?;
+        if let Some(token) = &me.token {
+            let end = end_of(token);
+            console.line(&format!("token    {} ({}) {end}", token.id, token.name))?;
+        }
+        if let Some(issuer) = &me.issuer {
+            console.line(&format!("token    an access token of {issuer}"))?;
+        }
+        Ok(())
+    })
 }
 
 fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
@@ -149,32 +126,24 @@ fn facts(account: &Account, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .accounts(page.limit, page.page_token.as_deref())
-        .await?;
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.accounts(page).await?;
     let listing = Listing {
         command: "account list",
-        header: &["ID", "NAME", "ROLES", "GROUPS", "STATE"],
+        limit: page.limit,
+        header: ["ID", "NAME", "ROLES", "GROUPS", "STATE"],
         empty: "there is no account",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.accounts,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |account| {
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.accounts, next, |account| {
         let groups: Vec<&str> = account.groups.iter().map(|one| &*one.name).collect();
         let state = match (account.disabled_at, account.access_ended_at) {
             (Some(_), _) => "disabled",
             (None, Some(_)) => "access ended",
             (None, None) => "enabled",
         };
-        vec![
+        [
             account.id.to_string(),
             account.name.clone(),
             list_of(&account.roles),

@@ -4,12 +4,11 @@ use a2a_registry_api::{Act, Agent, AgentPatch, Deprecate, NewReport};
 use a2a_registry_domain::lifecycle::{Hold, Visibility};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
-use uuid::Uuid;
 
 use super::client::{Client, RegistryResponse};
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandResult, Failure};
 
 /// What `agent` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -21,7 +20,7 @@ pub enum AgentCommand {
         #[command(flatten)]
         act: ActArgs,
         /// Which hold: `operator`, `critical_change` or `key_changed` [default: operator]
-        #[arg(long, value_name = "HOLD", value_parser = hold)]
+        #[arg(long, value_name = "HOLD")]
         hold: Option<Hold>,
     },
     /// Open a review of the content that an agent serves, before its approval ends by itself
@@ -57,7 +56,7 @@ pub enum AgentCommand {
         #[arg(value_name = "AGENT")]
         agent: String,
         /// public, internal or restricted
-        #[arg(value_name = "VISIBILITY", value_parser = visibility)]
+        #[arg(value_name = "VISIBILITY")]
         visibility: Visibility,
         /// A group whose members find it while it is restricted, NAME or ORIGIN#NAME; several times for more
         #[arg(long, value_name = "GROUP")]
@@ -114,29 +113,14 @@ impl ActArgs {
     }
 }
 
-fn hold(text: &str) -> Result<Hold, String> {
-    text.parse()
-}
-
-fn visibility(text: &str) -> Result<Visibility, String> {
-    text.parse()
-}
-
-fn moment(text: &str) -> Result<Timestamp, String> {
+/// A day or a moment, as it is typed.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
     day.or_else(|_| text.parse())
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses, or the agent is unknown or in doubt.
-pub async fn run(
-    command: &AgentCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let (id, reply) = match command {
+pub async fn run(command: &AgentCommand, client: &Client, console: &Console) -> CommandResult {
+    let reply = match command {
         AgentCommand::Suspend(named) => act(client, "suspend", named, None).await?,
         AgentCommand::Resume { act: named, hold } => act(client, "resume", named, *hold).await?,
         AgentCommand::Undeprecate(named) => act(client, "undeprecate", named, None).await?,
@@ -151,7 +135,8 @@ pub async fn run(
                 replacement: replacement.clone(),
                 sunset: *sunset,
             };
-            deprecate(client, agent, &what).await?
+            let id = client.agent_id(agent).await?;
+            client.deprecate(id, &what).await?
         }
         AgentCommand::Sponsor { agent, account } => {
             let patch = AgentPatch {
@@ -188,16 +173,16 @@ pub async fn run(
         } => return report(named, contact, client, console).await,
         AgentCommand::Retire { act: named, yes } => retire(named, *yes, client).await?,
     };
-    tell(&reply.value, &reply.raw, id, console)
+    console.show(&reply, || console.line(&sentence(&reply.value)))
 }
 
 async fn change(
     client: &Client,
     agent: &str,
     patch: &AgentPatch,
-) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+) -> Result<RegistryResponse<Agent>, Failure> {
     let id = client.agent_id(agent).await?;
-    Ok((id, client.patch_agent(id, patch).await?))
+    Ok(client.patch_agent(id, patch).await?)
 }
 
 async fn report(
@@ -205,61 +190,39 @@ async fn report(
     contact: &str,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let id = client.agent_id(&named.agent).await?;
     let new = NewReport {
         reason: named.reason.clone(),
         contact: contact.to_owned(),
     };
     let reply = client.report(id, &new).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-    } else {
-        console.line(&format!("reported {id}; curators decide what follows"))?;
-    }
-    Ok(CommandOutcome::Done)
+    console.show(&reply, || {
+        console.line(&format!("reported {id}; curators decide what follows"))
+    })
 }
 
 async fn retire(
     named: &ActArgs,
     yes: bool,
     client: &Client,
-) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+) -> Result<RegistryResponse<Agent>, Failure> {
     let agent = client.agent_to_act_on(&named.agent).await?.summary;
     let what = format!(
         "retiring {} of {} ({}) for good",
         agent.name, agent.domain, agent.id
     );
-    if !confirm(&what, yes)? {
-        return Err(Failure::No("nothing was changed".to_owned()));
-    }
-    let reply = client.act(agent.id, "retire", &named.act(None)).await?;
-    Ok((agent.id, reply))
+    confirm(&what, yes)?;
+    Ok(client.act(agent.id, "retire", &named.act(None)).await?)
 }
 
-async fn deprecate(
-    client: &Client,
-    agent: &str,
-    what: &Deprecate,
-) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
-    let id = client.agent_id(agent).await?;
-    Ok((id, client.deprecate(id, what).await?))
-}
-
-async fn recertify(
-    named: &ActArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn recertify(named: &ActArgs, client: &Client, console: &Console) -> CommandResult {
     let id = client.agent_id(&named.agent).await?;
     let reply = client.recertify(id, &named.act(None)).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-    } else {
-        let review = &reply.value;
-        console.line(&format!("review {} of {} is open", review.id, review.name))?;
-    }
-    Ok(CommandOutcome::Done)
+    let review = &reply.value;
+    console.show(&reply, || {
+        console.line(&format!("review {} of {} is open", review.id, review.name))
+    })
 }
 
 async fn act(
@@ -267,16 +230,13 @@ async fn act(
     verb: &str,
     named: &ActArgs,
     hold: Option<Hold>,
-) -> Result<(Uuid, RegistryResponse<Agent>), Failure> {
+) -> Result<RegistryResponse<Agent>, Failure> {
     let id = client.agent_id(&named.agent).await?;
-    Ok((id, client.act(id, verb, &named.act(hold)).await?))
+    Ok(client.act(id, verb, &named.act(hold)).await?)
 }
 
-fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<CommandOutcome, Failure> {
-    if console.json {
-        console.raw_json(raw)?;
-        return Ok(CommandOutcome::Done);
-    }
+/// What has become of an agent, in one line.
+fn sentence(agent: &Agent) -> String {
     let summary = &agent.hit.summary;
     let holds: Vec<_> = agent.holds.iter().map(|hold| hold.hold.as_str()).collect();
     let held = if holds.is_empty() {
@@ -300,11 +260,11 @@ fn tell(agent: &Agent, raw: &[u8], id: Uuid, console: &Console) -> Result<Comman
         (_, []) => format!(", {}", summary.visibility),
         (_, shown_to) => format!(", {} to {}", summary.visibility, shown_to.join(", ")),
     };
-    console.line(&format!(
-        "{} ({id}) is {}{visibility}{held}{sponsor}{queries}{}",
+    format!(
+        "{} ({}) is {}{visibility}{held}{sponsor}{queries}{}",
         summary.name,
+        summary.id,
         summary.lifecycle,
         advice.unwrap_or_default()
-    ))?;
-    Ok(CommandOutcome::Done)
+    )
 }

@@ -2,14 +2,13 @@
 //! says what to do, and whether something may have been changed.
 
 use std::error::Error as _;
+use std::fmt::Display;
 use std::time::Duration;
 
 use a2a_client::is_loopback;
 use bytes::{Bytes, BytesMut};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER,
-};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,7 +21,6 @@ use super::refusal::{ClientError, Problem};
 const READ_LIMIT: Duration = Duration::from_secs(30);
 /// The same for what changes something, and for reads for which the registry looks at every agent.
 const LONG_LIMIT: Duration = Duration::from_secs(300);
-/// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit for the body of a response, in bytes.
 const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
@@ -37,29 +35,44 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 /// A response of the registry: parsed, and as received.
 #[derive(Debug, Clone)]
 pub struct RegistryResponse<T> {
-    /// The parsed body.
     pub value: T,
     /// The body as received.
     pub raw: Bytes,
 }
 
-/// One segment of a path, escaped.
-pub fn segment(text: &str) -> String {
-    utf8_percent_encode(text, SEGMENT).to_string()
+/// A segment of a path, escaped.
+pub fn segment(text: impl Display) -> String {
+    utf8_percent_encode(&text.to_string(), SEGMENT).to_string()
 }
 
-/// The effect of a request: how long its response may take, and what a missing response means.
+/// The method of a call and its effect: how long the response may take, and what a missing response means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// It reads.
-    Read,
-    /// It reads, and the registry looks at every agent for it.
-    SlowRead,
-    /// It changes something.
-    Change,
+pub enum Verb {
+    Get,
+    /// It reads what takes a body to ask for, and the registry looks at every agent for it.
+    PostRead,
+    Post,
+    Put,
+    Patch,
+    Delete,
 }
 
-/// A client of one registry.
+impl Verb {
+    pub(super) fn method(self) -> Method {
+        match self {
+            Self::Get => Method::GET,
+            Self::PostRead | Self::Post => Method::POST,
+            Self::Put => Method::PUT,
+            Self::Patch => Method::PATCH,
+            Self::Delete => Method::DELETE,
+        }
+    }
+
+    fn is_change(self) -> bool {
+        !matches!(self, Self::Get | Self::PostRead)
+    }
+}
+
 pub struct Client {
     http: reqwest::Client,
     base: String,
@@ -71,9 +84,6 @@ pub struct Client {
 impl Client {
     /// A client of the registry at `base`, with a token where there is one. `limit` is the time without a byte after which a
     /// request is given up, in place of the usual ones. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// Where the URL is none, or the token cannot be sent.
     pub fn new(base: &str, token: Option<&str>, limit: Option<Duration>) -> Result<Self, Failure> {
         let url = Url::parse(base)
             .ok()
@@ -109,128 +119,24 @@ impl Client {
         &self.base
     }
 
-    /// Sends a GET request to a path that begins with `/`; `query` is already encoded, or empty.
-    pub async fn get<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &str,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let raw = self.get_bytes(path, query).await?;
-        self.read(path, raw)
-    }
-
-    /// Sends a GET request, and returns the body as it is.
-    pub async fn get_bytes(&self, path: &str, query: &str) -> Result<Bytes, ClientError> {
-        let path = if query.is_empty() {
-            path.to_owned()
-        } else {
-            format!("{path}?{query}")
-        };
-        let request = self.request(Method::GET, &path);
-        self.send(request, &path, Purpose::Read).await
-    }
-
-    /// Sends a POST request with a JSON body that changes nothing, and may take long.
-    pub async fn post_read<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::POST, path).json(body);
-        let raw = self.send(request, path, Purpose::SlowRead).await?;
-        self.read(path, raw)
-    }
-
-    /// Sends a POST request with a JSON body.
-    pub async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::POST, path).json(body);
-        self.send_change(request, path).await
-    }
-
-    /// Sends a POST request without a body.
-    pub async fn post_bare<T: DeserializeOwned>(
-        &self,
-        path: &str,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        self.send_change(self.request(Method::POST, path), path)
-            .await
-    }
-
-    /// Sends a PUT request with a JSON body.
-    pub async fn put<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::PUT, path).json(body);
-        self.send_change(request, path).await
-    }
-
-    /// Sends a PUT request with a JSON body, for the state with this entity tag only.
-    pub async fn put_if<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-        tag: &str,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::PUT, path).json(body);
-        self.send_change(request.header(IF_MATCH, tag), path).await
-    }
-
-    /// Sends a PATCH request with a JSON body.
-    pub async fn patch<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::PATCH, path).json(body);
-        self.send_change(request, path).await
-    }
-
-    /// Sends a POST request, and ignores the body of the response.
-    pub async fn post_only(&self, path: &str) -> Result<(), ClientError> {
-        let request = self.request(Method::POST, path);
-        self.send(request, path, Purpose::Change).await.map(drop)
-    }
-
-    /// Sends a POST request with a JSON body, and ignores the body of the response.
-    pub async fn post_for_nothing(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<(), ClientError> {
-        let request = self.request(Method::POST, path).json(body);
-        self.send(request, path, Purpose::Change).await.map(drop)
-    }
-
-    /// Sends a DELETE request that is answered with what is left.
-    pub async fn delete_for<T: DeserializeOwned>(
-        &self,
-        path: &str,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        self.send_change(self.request(Method::DELETE, path), path)
-            .await
-    }
-
-    /// Sends a DELETE request.
-    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
-        let request = self.request(Method::DELETE, path);
-        self.send(request, path, Purpose::Change).await.map(drop)
+    /// A call of a path that begins with `/`.
+    pub fn call(&self, verb: Verb, path: String) -> Call<'_> {
+        Call {
+            client: self,
+            verb,
+            path,
+            query: String::new(),
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     /// The status and body at a path, whatever the status is.
-    ///
-    /// # Errors
-    /// Where nothing answers, or more than is read.
     pub async fn probe(&self, path: &str) -> Result<(u16, Bytes), ClientError> {
-        let request = self.request(Method::GET, path);
-        let response = self.dispatch(request, Purpose::Read).await?;
+        let request = self.request(Verb::Get, path);
+        let response = self.dispatch(request, Verb::Get).await?;
         let status = response.status().as_u16();
-        let limit = self.limit(Purpose::Read);
+        let limit = self.limit(Verb::Get);
         Ok((status, body(response, ANSWER_LIMIT, limit).await?))
     }
 
@@ -245,16 +151,16 @@ impl Client {
         revision: &str,
         message: &impl Serialize,
     ) -> Result<RegistryResponse<T>, ClientError> {
-        let request = self.request(Method::POST, "/mcp").json(message);
-        let request = request
-            .header(ACCEPT, "application/json, text/event-stream")
-            .header("MCP-Protocol-Version", revision);
-        let raw = self.send(request, "/mcp", Purpose::SlowRead).await?;
-        self.read("/mcp", raw)
+        let call = self.call(Verb::PostRead, "/mcp".to_owned()).with(message)?;
+        call.header("Accept", "application/json, text/event-stream")
+            .header("MCP-Protocol-Version", revision)
+            .answer()
+            .await
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base));
+    fn request(&self, verb: Verb, path: &str) -> RequestBuilder {
+        let url = format!("{}{path}", self.base);
+        let request = self.http.request(verb.method(), url);
         match &self.authorization {
             Some(value) => request.header(AUTHORIZATION, value.clone()),
             None => request,
@@ -263,43 +169,39 @@ impl Client {
 
     /// The time without a byte after which a read is given up.
     pub fn read_limit(&self) -> Duration {
-        self.limit(Purpose::Read)
+        self.limit(Verb::Get)
     }
 
     /// The time without a byte after which a request is given up.
-    fn limit(&self, purpose: Purpose) -> Duration {
-        self.limit.unwrap_or(match purpose {
-            Purpose::Read => READ_LIMIT,
-            Purpose::SlowRead | Purpose::Change => LONG_LIMIT,
+    fn limit(&self, verb: Verb) -> Duration {
+        self.limit.unwrap_or(match verb {
+            Verb::Get => READ_LIMIT,
+            _ => LONG_LIMIT,
         })
     }
 
     /// The error of a request that was sent, and whose response did not come.
-    fn missing_response(&self, purpose: Purpose, why: MissingResponse) -> ClientError {
+    fn missing_response(&self, verb: Verb, why: MissingResponse) -> ClientError {
         let base = &self.base;
         let what = match why {
             MissingResponse::Late => format!(
                 "the registry at {base} did not answer within {} s",
-                self.limit(purpose).as_secs()
+                self.limit(verb).as_secs()
             ),
             MissingResponse::Broken(reason) => {
                 format!("the connection to the registry at {base} broke: {reason}")
             }
         };
-        match purpose {
-            Purpose::Change => ClientError::OutcomeUnknown(what),
-            Purpose::Read | Purpose::SlowRead => ClientError::NotAnswered(what),
+        match verb.is_change() {
+            true => ClientError::OutcomeUnknown(what),
+            false => ClientError::NotAnswered(what),
         }
     }
 
-    async fn dispatch(
-        &self,
-        request: RequestBuilder,
-        purpose: Purpose,
-    ) -> Result<Response, ClientError> {
-        let answered = tokio::time::timeout(self.limit(purpose), request.send()).await;
+    async fn dispatch(&self, request: RequestBuilder, verb: Verb) -> Result<Response, ClientError> {
+        let answered = tokio::time::timeout(self.limit(verb), request.send()).await;
         match answered {
-            Err(_) => Err(self.missing_response(purpose, MissingResponse::Late)),
+            Err(_) => Err(self.missing_response(verb, MissingResponse::Late)),
             Ok(Ok(response)) => Ok(response),
             // Nothing was sent where there is no connection, or the request could not be made.
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
@@ -309,70 +211,35 @@ impl Client {
                 })
             }
             Ok(Err(error)) => {
-                Err(self.missing_response(purpose, MissingResponse::Broken(innermost(&error))))
+                Err(self.missing_response(verb, MissingResponse::Broken(innermost(&error))))
             }
         }
-    }
-
-    /// Sends a GET request, and returns the body as it is with one header of the response.
-    pub async fn get_bytes_and_header(
-        &self,
-        path: &str,
-        name: &str,
-    ) -> Result<(Bytes, Option<String>), ClientError> {
-        let request = self.request(Method::GET, path);
-        let (raw, headers) = self.answer(request, path, Purpose::Read).await?;
-        let value = headers.get(name).map(|value| value.as_bytes());
-        let text = value.map(|value| String::from_utf8_lossy(value).into_owned());
-        Ok((raw, text))
-    }
-
-    /// Sends a request that changes something, and parses the body of the response.
-    async fn send_change<T: DeserializeOwned>(
-        &self,
-        request: RequestBuilder,
-        path: &str,
-    ) -> Result<RegistryResponse<T>, ClientError> {
-        let raw = self.send(request, path, Purpose::Change).await?;
-        self.read(path, raw)
-    }
-
-    async fn send(
-        &self,
-        request: RequestBuilder,
-        path: &str,
-        purpose: Purpose,
-    ) -> Result<Bytes, ClientError> {
-        Ok(self.answer(request, path, purpose).await?.0)
     }
 
     async fn answer(
         &self,
         request: RequestBuilder,
         path: &str,
-        purpose: Purpose,
+        verb: Verb,
     ) -> Result<(Bytes, HeaderMap), ClientError> {
-        let response = self.dispatch(request, purpose).await?;
+        let response = self.dispatch(request, verb).await?;
         let status = response.status();
-        let header = |name| {
-            let value = response.headers().get(name)?;
-            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
-        };
-        let kind = header(CONTENT_TYPE).unwrap_or_default();
-        let retry_after = header(RETRY_AFTER);
-        if let Some(location) = header(LOCATION).filter(|_| status.is_redirection()) {
+        let headers = response.headers().clone();
+        let kind = header_text(&headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let retry_after = header_text(&headers, RETRY_AFTER.as_str());
+        let location = header_text(&headers, LOCATION.as_str());
+        if let Some(location) = location.filter(|_| status.is_redirection()) {
             return Err(ClientError::Moved {
                 base: self.base.clone(),
                 location,
             });
         }
-        let headers = response.headers().clone();
-        let raw = body(response, ANSWER_LIMIT, self.limit(purpose)).await;
+        let raw = body(response, ANSWER_LIMIT, self.limit(verb)).await;
         if status.is_success() {
             // What was asked for was done, and the answer has only to say what came of it.
-            let raw = raw.map_err(|error| match purpose {
-                Purpose::Change => ClientError::OutcomeUnknown(error.to_string()),
-                Purpose::Read | Purpose::SlowRead => error,
+            let raw = raw.map_err(|error| match verb.is_change() {
+                true => ClientError::OutcomeUnknown(error.to_string()),
+                false => error,
             })?;
             return Ok((raw, headers));
         }
@@ -387,7 +254,7 @@ impl Client {
                 })
             }
             // A proxy that gives up says nothing of what the registry behind it does.
-            _ if purpose == Purpose::Change && status.is_server_error() => {
+            _ if verb.is_change() && status.is_server_error() => {
                 let what = self.not_a_registry(path, status, &kind).to_string();
                 Err(ClientError::OutcomeUnknown(what))
             }
@@ -422,6 +289,83 @@ impl Client {
             what,
         }
     }
+}
+
+/// A call of the API, which does nothing until it is sent.
+pub struct Call<'a> {
+    client: &'a Client,
+    verb: Verb,
+    path: String,
+    query: String,
+    headers: Vec<(&'static str, String)>,
+    body: Option<Bytes>,
+}
+
+impl Call<'_> {
+    /// Sends this along: as the query of a GET request, else as a JSON body.
+    pub fn with<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, ClientError> {
+        if self.verb == Verb::Get {
+            self.query = encode(input)?;
+        } else {
+            self.body = Some(serde_json::to_vec(input).map_err(unsendable)?.into());
+        }
+        Ok(self)
+    }
+
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    /// Sends the call, and parses the body of the response.
+    pub async fn answer<T: DeserializeOwned>(self) -> Result<RegistryResponse<T>, ClientError> {
+        let raw = self.bytes().await?;
+        self.client.read(&self.path, raw)
+    }
+
+    /// Sends the call; the body of the response is returned as it is.
+    pub async fn bytes(&self) -> Result<Bytes, ClientError> {
+        Ok(self.send().await?.0)
+    }
+
+    /// The same, with one header of the response.
+    pub async fn bytes_and_header(
+        &self,
+        name: &str,
+    ) -> Result<(Bytes, Option<String>), ClientError> {
+        let (raw, headers) = self.send().await?;
+        Ok((raw, header_text(&headers, name)))
+    }
+
+    async fn send(&self) -> Result<(Bytes, HeaderMap), ClientError> {
+        let path = match self.query.as_str() {
+            "" => self.path.clone(),
+            query => format!("{}?{query}", self.path),
+        };
+        let mut request = self.client.request(self.verb, &path);
+        if let Some(body) = &self.body {
+            request = request.header(CONTENT_TYPE, "application/json");
+            request = request.body(body.clone());
+        }
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        self.client.answer(request, &path, self.verb).await
+    }
+}
+
+/// A query in the form of a URL.
+pub fn encode<T: Serialize + ?Sized>(query: &T) -> Result<String, ClientError> {
+    serde_html_form::to_string(query).map_err(unsendable)
+}
+
+fn unsendable(error: impl Display) -> ClientError {
+    ClientError::Failed(format!("the request cannot be sent: {error}"))
+}
+
+fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 /// Why there is no response to a request that was sent.

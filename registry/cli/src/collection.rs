@@ -2,11 +2,12 @@
 
 use a2a_registry_api::{Collection, CollectionContent};
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::{CommandResult, Failure};
+use super::list::Listing;
 
 /// What `collection` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -88,46 +89,28 @@ impl SetArgs {
     }
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &CollectionCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    match command {
-        CollectionCommand::List => list(client, console).await,
+pub async fn run(command: &CollectionCommand, client: &Client, console: &Console) -> CommandResult {
+    let reply = match command {
+        CollectionCommand::List => return list(client, console).await,
         CollectionCommand::Rm { collection } => {
             client.delete_collection(collection).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "deleted": collection }))?;
-            } else {
-                console.line(&format!("collection {collection} is deleted"))?;
-            }
-            Ok(CommandOutcome::Done)
+            return console.show(&json!({ "deleted": collection }), || {
+                console.line(&format!("collection {collection} is deleted"))
+            });
         }
-        CollectionCommand::Show { collection } => {
-            let reply = client.collection(collection).await?;
-            tell(&reply.value, &reply.raw, console)
-        }
+        CollectionCommand::Show { collection } => client.collection(collection).await?,
         CollectionCommand::Set(set) => {
             let (before, tag) = client.collection_if_any(&set.collection).await?.unzip();
             let content = set.content(before)?;
-            let reply = client
+            client
                 .put_collection(&set.collection, &content, tag.as_deref())
-                .await?;
-            tell(&reply.value, &reply.raw, console)
+                .await?
         }
-    }
+    };
+    console.show(&reply, || facts(&reply.value, console))
 }
 
-fn tell(collection: &Collection, raw: &[u8], console: &Console) -> Result<CommandOutcome, Failure> {
-    if console.json {
-        console.raw_json(raw)?;
-        return Ok(CommandOutcome::Done);
-    }
+fn facts(collection: &Collection, console: &Console) -> Result<(), Failure> {
     console.line(&format!("collection   {}", collection.name))?;
     if !collection.description.is_empty() {
         console.line(&format!("description  {}", collection.description))?;
@@ -137,7 +120,7 @@ fn tell(collection: &Collection, raw: &[u8], console: &Console) -> Result<Comman
     for owner in &collection.owners {
         console.line(&format!("owner        {owner}"))?;
     }
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
 fn audience(collection: &Collection) -> String {
@@ -148,19 +131,16 @@ fn audience(collection: &Collection) -> String {
     }
 }
 
-async fn list(client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn list(client: &Client, console: &Console) -> CommandResult {
     let reply = client.collections().await?;
     let listing = Listing {
         command: "collection list",
-        header: &["NAME", "FILTER", "SHOWN TO"],
+        limit: None,
+        header: ["NAME", "FILTER", "SHOWN TO"],
         empty: "there is no collection that you may see",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.collections,
-        next: None,
-    };
-    listing.show(console, &PageArgs::default(), &received, |one| {
-        vec![one.name.clone(), one.filter.clone(), audience(one)]
+    let list = &reply.value.collections;
+    listing.show(console, &reply, list, None, |one| {
+        [one.name.clone(), one.filter.clone(), audience(one)]
     })
 }

@@ -9,19 +9,16 @@ use super::terminal;
 /// terminal does. The action is printed first in any case.
 ///
 /// # Errors
-/// Where there is no terminal.
-pub fn confirm(what: &str, yes: bool) -> Result<bool, Failure> {
+/// Where it is not confirmed, or there is no terminal.
+pub fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
     confirm_consequence(what, "this cannot be undone", yes)
 }
 
 /// The same for an action with another consequence.
-///
-/// # Errors
-/// Where there is no terminal.
-pub fn confirm_consequence(what: &str, consequence: &str, yes: bool) -> Result<bool, Failure> {
+pub fn confirm_consequence(what: &str, consequence: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         terminal::note(what);
-        return Ok(true);
+        return Ok(());
     }
     let input = std::io::stdin();
     if !input.is_terminal() {
@@ -29,8 +26,12 @@ pub fn confirm_consequence(what: &str, consequence: &str, yes: bool) -> Result<b
             "{what}: there is no terminal to ask for confirmation; confirm with --yes"
         )));
     }
-    asked(what, consequence, &mut input.lock(), &mut std::io::stderr())
-        .map_err(|error| Failure::new(format!("{what}: no answer can be read: {error}")))
+    let said = asked(what, consequence, &mut input.lock(), &mut std::io::stderr())
+        .map_err(|error| Failure::new(format!("{what}: no answer can be read: {error}")))?;
+    match said {
+        true => Ok(()),
+        false => Err(Failure::No("nothing was changed".to_owned())),
+    }
 }
 
 /// Only a plain yes is one.
@@ -45,9 +46,6 @@ fn asked(
 }
 
 /// Asks a question as it is written; whether the answer is yes.
-///
-/// # Errors
-/// Where the question cannot be written or the answer not be read.
 pub fn agreed(
     text: &str,
     answers: &mut impl BufRead,

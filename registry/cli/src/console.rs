@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::failure::{CommandOutcome, Failure};
+use super::client::RegistryResponse;
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::terminal;
 
 /// How the answer is to be written.
@@ -17,6 +18,23 @@ pub struct Console {
     pub interactive: bool,
 }
 
+/// What `--json` prints of an answer.
+pub trait Document {
+    fn print(&self, console: &Console) -> Result<(), Failure>;
+}
+
+impl<T> Document for RegistryResponse<T> {
+    fn print(&self, console: &Console) -> Result<(), Failure> {
+        console.raw_json(&self.raw)
+    }
+}
+
+impl<T: Serialize> Document for T {
+    fn print(&self, console: &Console) -> Result<(), Failure> {
+        console.json(self)
+    }
+}
+
 impl Console {
     /// A console on this process's standard output.
     pub fn new(json: bool) -> Self {
@@ -26,10 +44,20 @@ impl Console {
         }
     }
 
+    /// Shows an answer: with `--json` the document, else the text that `text` writes.
+    pub fn show(
+        &self,
+        document: &impl Document,
+        text: impl FnOnce() -> Result<(), Failure>,
+    ) -> CommandResult {
+        match self.json {
+            true => document.print(self)?,
+            false => text()?,
+        }
+        Ok(CommandOutcome::Done)
+    }
+
     /// Writes one line of foreign or own text, made safe.
-    ///
-    /// # Errors
-    /// Where standard output takes no more.
     pub fn line(&self, text: &str) -> Result<(), Failure> {
         self.write(format!("{}\n", terminal::line(text)).as_bytes())
     }
@@ -83,7 +111,7 @@ impl Console {
 }
 
 /// Reports a failure on standard error, and with `--json` as a document on standard output too; gives the exit code.
-pub fn conclude(result: Result<CommandOutcome, Failure>, console: &Console) -> ExitCode {
+pub fn conclude(result: CommandResult, console: &Console) -> ExitCode {
     let failure = match result {
         Ok(CommandOutcome::Done) => return ExitCode::from(0),
         Ok(CommandOutcome::No) => return ExitCode::from(1),

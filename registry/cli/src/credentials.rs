@@ -25,9 +25,9 @@ use url::Url;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandResult, Failure};
+use super::list::Listing;
 use super::send::agent::{self, AgentArgs, CalledAgent};
-use super::{table, terminal};
 use consent::Consent;
 use file::CredentialsFile;
 pub(crate) use given::CredentialArgs;
@@ -66,15 +66,11 @@ pub struct AddArgs {
     scheme: Option<String>,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the file cannot be used, the card cannot be read, or the sign-in fails.
 pub async fn run(
     command: &CredentialsCommand,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let file = CredentialsFile::of_user()?;
     match command {
         CredentialsCommand::Add(arguments) => add(arguments, &file, client, console).await,
@@ -85,9 +81,6 @@ pub async fn run(
 
 /// Adds credentials to the options of a call: those that were given, and `with_kept` those that are kept for the origin of
 /// the interface that is called.
-///
-/// # Errors
-/// Where the file cannot be used, or a certificate cannot be read.
 pub(crate) fn equip(
     options: &mut SendOptions,
     mut given: GivenCredentials,
@@ -171,7 +164,7 @@ async fn add(
     file: &CredentialsFile,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let given = &arguments.agent.credentials;
     if given.has_header() {
         return Err(Failure::new(
@@ -206,16 +199,14 @@ async fn add(
         confirmed.insert(consent.origin.clone(), consent.confirmed);
     }
     locked.save()?;
-    if console.json {
-        console.json(&json!({"origin": consent.origin, "file": file.path()}))?;
-    } else {
+    let document = json!({"origin": consent.origin, "file": file.path()});
+    console.show(&document, || {
         console.line(&format!(
             "kept for {} in {}",
             consent.origin,
             file.path().display()
-        ))?;
-    }
-    Ok(CommandOutcome::Done)
+        ))
+    })
 }
 
 /// The interface for which something can be kept: one that the card or the user names.
@@ -225,7 +216,7 @@ fn own_interface(called: &CalledAgent) -> Result<Url, Failure> {
             "nothing is kept for an address that is only assumed; name the agent's own with --url",
         ));
     }
-    chosen_interface(&called.card, &called.choice).map_err(|error| Failure::new(error.to_string()))
+    Ok(chosen_interface(&called.card, &called.choice)?)
 }
 
 /// What was given on the command line, to be kept.
@@ -364,45 +355,36 @@ fn merge(old: &mut AgentCredentials, new: AgentCredentials) {
     old.certificate = new.certificate.or(old.certificate.take());
 }
 
-fn list(file: &CredentialsFile, console: &Console) -> Result<CommandOutcome, Failure> {
-    let stored = file.read()?;
-    let outcome = CommandOutcome::of_list(&stored.agents.keys().collect::<Vec<_>>());
-    if console.json {
-        let entries = stored.agents.iter().map(|(origin, kept)| {
-            let sign_in = kept.sign_in.as_ref();
-            json!({
-                "origin": origin,
-                "kinds": kinds(kept),
-                "token_endpoint": sign_in.map(|sign_in| &sign_in.token_endpoint),
-                "client_id": sign_in.map(|sign_in| &sign_in.client_id),
-                "scopes": sign_in.map(|sign_in| &sign_in.scopes),
-                "expires_at": sign_in.and_then(|sign_in| sign_in.expires_at).map(shown),
-            })
-        });
-        console.json(&json!({"credentials": entries.collect::<Vec<_>>()}))?;
-        return Ok(outcome);
-    }
-    if stored.agents.is_empty() {
-        terminal::note("nothing is kept for any agent");
-        return Ok(outcome);
-    }
-    let rows = stored.agents.iter().map(|(origin, kept)| {
+fn list(file: &CredentialsFile, console: &Console) -> CommandResult {
+    let stored: Vec<_> = file.read()?.agents.into_iter().collect();
+    let entries = stored.iter().map(|(origin, kept)| {
+        let sign_in = kept.sign_in.as_ref();
+        json!({
+            "origin": origin,
+            "kinds": kinds(kept),
+            "token_endpoint": sign_in.map(|sign_in| &sign_in.token_endpoint),
+            "client_id": sign_in.map(|sign_in| &sign_in.client_id),
+            "scopes": sign_in.map(|sign_in| &sign_in.scopes),
+            "expires_at": sign_in.and_then(|sign_in| sign_in.expires_at).map(shown),
+        })
+    });
+    let document = json!({"credentials": entries.collect::<Vec<_>>()});
+    let listing = Listing {
+        command: "credentials list",
+        limit: None,
+        header: ["ORIGIN", "KEPT", "SIGNED IN AT", "TOKEN ENDS"],
+        empty: "nothing is kept for any agent",
+    };
+    listing.show(console, &document, &stored, None, |(origin, kept)| {
         let sign_in = kept.sign_in.as_ref();
         let end = sign_in.and_then(|sign_in| sign_in.expires_at).map(shown);
-        vec![
+        [
             origin.clone(),
             kinds(kept).join(", "),
             sign_in.map_or_else(String::new, |sign_in| sign_in.token_endpoint.clone()),
             end.unwrap_or_default(),
         ]
-    });
-    let rows: Vec<_> = rows.collect();
-    table::print(
-        console,
-        &["ORIGIN", "KEPT", "SIGNED IN AT", "TOKEN ENDS"],
-        &rows,
-    )?;
-    Ok(outcome)
+    })
 }
 
 fn shown(at: i64) -> String {
@@ -422,11 +404,7 @@ fn kinds(kept: &AgentCredentials) -> Vec<&'static str> {
     .collect()
 }
 
-async fn remove(
-    word: &str,
-    file: &CredentialsFile,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn remove(word: &str, file: &CredentialsFile, console: &Console) -> CommandResult {
     let url = Url::parse(word).ok().filter(Url::has_host);
     let origin = url.map_or_else(|| word.to_owned(), |url| origin_of(&url));
     let mut locked = file.lock().await?;
@@ -438,12 +416,9 @@ async fn remove(
         )));
     }
     locked.save()?;
-    if console.json {
-        console.json(&json!({"removed": origin}))?;
-    } else {
-        console.line(&format!("nothing is kept for {origin} any more"))?;
-    }
-    Ok(CommandOutcome::Done)
+    console.show(&json!({"removed": origin}), || {
+        console.line(&format!("nothing is kept for {origin} any more"))
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandResult, Failure};
 use super::serve::{Roles, Server, ServerArgs, announce_end, bootstrap_token};
 use super::signals::{EndSignals, Hangup};
 use super::{DEFAULT_REGISTRY, invocation, logging};
@@ -36,10 +36,7 @@ pub struct DemoArgs {
 }
 
 /// Runs the demonstration until asked to end.
-///
-/// # Errors
-/// Where the port is taken or the sample agents do not come up.
-pub async fn run(arguments: DemoArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: DemoArgs, console: &Console) -> CommandResult {
     let mut config = arguments.server.load()?;
     // Kept until the end of this function: dropping it removes the folder.
     let folder = match &arguments.server.data_dir {
@@ -73,8 +70,7 @@ pub async fn run(arguments: DemoArgs, console: &Console) -> Result<CommandOutcom
     };
     drop(folder);
     outcome.and(stopped)?;
-    announce_end(console)?;
-    Ok(CommandOutcome::Done)
+    announce_end(console)
 }
 
 fn temporary_folder(config: &mut Config) -> Result<tempfile::TempDir, Failure> {
@@ -146,17 +142,16 @@ async fn present(
         progress.inc(1);
     }
     progress.finish_and_clear();
-    if console.json {
-        let agents = agents.agents.iter().zip(&found);
-        let agents: Vec<Value> = agents
-            .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.speaks}))
-            .collect();
-        console.json(&json!({
-            "state": "serving", "url": url, "admin_token": token, "agents": agents
-        }))?;
-    } else {
-        say_what_to_try(url, &token, agents, &found, console)?;
-    }
+    let named = agents.agents.iter().zip(&found);
+    let named: Vec<Value> = named
+        .map(|(agent, id)| json!({"id": id, "name": agent.name, "speaks": agent.speaks}))
+        .collect();
+    let document = json!({
+        "state": "serving", "url": url, "admin_token": token, "agents": named
+    });
+    console.show(&document, || {
+        say_what_to_try(url, &token, agents, &found, console)
+    })?;
     std::future::pending().await
 }
 

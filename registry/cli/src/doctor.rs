@@ -6,7 +6,7 @@ use std::time::Duration;
 use a2a_crawler::dns::{HickoryResolver, Resolver};
 use a2a_registry_server::config::Config;
 use a2a_registry_server::descriptors::DescriptorBudget;
-use a2a_registry_server::offline::DamagedCard;
+use a2a_registry_server::offline::{self, DamagedCard};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::local;
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::local::LocalArgs;
 
 /// How long a name may take to resolve.
@@ -36,7 +35,6 @@ pub struct DoctorArgs {
     verify: bool,
 }
 
-/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {
@@ -45,7 +43,6 @@ enum CheckStatus {
     Fail,
 }
 
-/// One check.
 #[derive(Debug, Clone, Serialize)]
 struct DoctorCheck {
     name: &'static str,
@@ -64,14 +61,7 @@ impl DoctorCheck {
 }
 
 /// Checks everything and changes nothing: done where nothing fails.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub async fn run(
-    arguments: &DoctorArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &DoctorArgs, client: &Client, console: &Console) -> CommandResult {
     let mut checks = Vec::new();
     match arguments.local.load() {
         Err(Failure::Failed(line)) => {
@@ -86,10 +76,10 @@ pub async fn run(
             ));
             checks.push(descriptors(DescriptorBudget::of(&config)));
             checks.push(data_folder(&config.store.data_dir));
-            checks.push(database(config.clone()).await);
-            checks.extend(account_names(config.clone()).await);
+            checks.push(database(&config).await);
+            checks.extend(account_names(&config).await);
             if arguments.verify {
-                checks.extend(cards(config).await);
+                checks.extend(cards(&config).await);
             }
         }
     }
@@ -98,9 +88,7 @@ pub async fn run(
     let failed = checks
         .iter()
         .any(|check| check.verdict == CheckStatus::Fail);
-    if console.json {
-        console.json(&checks)?;
-    } else {
+    console.show(&checks, || {
         for check in &checks {
             let word = match check.verdict {
                 CheckStatus::Ok => "ok  ",
@@ -109,12 +97,9 @@ pub async fn run(
             };
             console.line(&format!("{word} {}: {}", check.name, check.detail))?;
         }
-    }
-    Ok(if failed {
-        CommandOutcome::No
-    } else {
-        CommandOutcome::Done
-    })
+        Ok(())
+    })?;
+    Ok(CommandOutcome::done_if(!failed))
 }
 
 /// Whether a process that is started from here may open as many files as it needs.
@@ -145,18 +130,17 @@ fn data_folder(path: &Path) -> DoctorCheck {
     }
 }
 
-async fn database(config: Config) -> DoctorCheck {
+async fn database(config: &Config) -> DoctorCheck {
     let check = |verdict, detail: String| DoctorCheck::new("database", verdict, detail);
-    if is_database_missing(&config) {
+    if is_database_missing(config) {
         return check(
             CheckStatus::Warn,
             "it does not exist yet; the first start creates it".into(),
         );
     }
-    match local::ping_database(config).await {
+    match offline::ping_database(config).await {
         Ok(what) => check(CheckStatus::Ok, what),
-        Err(Failure::Failed(line)) => check(CheckStatus::Fail, line),
-        Err(_) => check(CheckStatus::Fail, "does not respond".into()),
+        Err(error) => check(CheckStatus::Fail, error.to_string()),
     }
 }
 
@@ -168,11 +152,11 @@ fn is_database_missing(config: &Config) -> bool {
 }
 
 /// Hashes every stored card: one result for all, and one for each damaged card.
-async fn cards(config: Config) -> Vec<DoctorCheck> {
+async fn cards(config: &Config) -> Vec<DoctorCheck> {
     let check = |verdict, detail: String| DoctorCheck::new("cards", verdict, detail);
     // Draws nothing where standard error is not a terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let verified = local::verify_cards(config, MAX_NAMED, |done, of_all| {
+    let verified = offline::verify_cards(config, MAX_NAMED, |done, of_all| {
         bar.set_length(of_all);
         bar.set_position(done);
     })
@@ -180,8 +164,7 @@ async fn cards(config: Config) -> Vec<DoctorCheck> {
     bar.finish_and_clear();
     let verified = match verified {
         Ok(verified) => verified,
-        Err(Failure::Failed(line)) => return vec![check(CheckStatus::Fail, line)],
-        Err(_) => return vec![check(CheckStatus::Fail, "cannot be verified".into())],
+        Err(error) => return vec![check(CheckStatus::Fail, error.to_string())],
     };
     let count = verified.checked;
     if verified.damaged == 0 {
@@ -213,11 +196,11 @@ fn named_card(card: &DamagedCard) -> DoctorCheck {
 }
 
 /// Accounts and groups whose names mean something else; nothing where there are none, or the database does not respond.
-async fn account_names(config: Config) -> Vec<DoctorCheck> {
-    if is_database_missing(&config) {
+async fn account_names(config: &Config) -> Vec<DoctorCheck> {
+    if is_database_missing(config) {
         return Vec::new();
     }
-    let reserved = local::reserved_names(config).await.unwrap_or_default();
+    let reserved = offline::reserved_names(config).await.unwrap_or_default();
     let check = |text: String| DoctorCheck::new("account names", CheckStatus::Warn, text);
     reserved.into_iter().map(check).collect()
 }

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use a2a_registry_api::{DomainPatch, DomainView, SourceView, Verification};
+use a2a_registry_api::{DomainPatch, NewGeneration, Recrawl, SourceView, Transfer, Verification};
 use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::ownership::ProofOutcome;
 use a2a_registry_domain::source::SourceState;
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::client::{Client, RegistryResponse};
+use super::client::Client;
 use super::console::Console;
 use super::domain_removal;
 use super::domain_show::show;
 use super::domain_vouch::{self, VouchArgs};
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::{CommandOutcome, CommandResult, Failure};
+use super::list::{Listing, PageArgs};
 use super::register::placed;
 
 /// What `domain` takes.
@@ -106,43 +106,25 @@ pub struct DomainName {
     pub(super) domain: String,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &DomainCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &DomainCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         DomainCommand::Show { name, attempts } => {
             let reply = client.domain(&name.domain).await?;
-            screen(console, &reply, *attempts)?;
+            console.show(&reply, || show(console, &reply.value, *attempts))
         }
-        DomainCommand::List(page) => return list(page, client, console).await,
-        DomainCommand::Vouch(arguments) => domain_vouch::run(arguments, client, console).await?,
-        DomainCommand::Recrawl { name, full } => recrawl(name, *full, client, console).await?,
+        DomainCommand::List(page) => list(page, client, console).await,
+        DomainCommand::Vouch(arguments) => domain_vouch::run(arguments, client, console).await,
+        DomainCommand::Recrawl { name, full } => recrawl(name, *full, client, console).await,
         DomainCommand::Rm { name, source, yes } => {
-            return domain_removal::run(&name.domain, source.as_deref(), *yes, client, console)
-                .await;
+            domain_removal::run(&name.domain, source.as_deref(), *yes, client, console).await
         }
-        DomainCommand::Verify(name) => return verify(name, client, console).await,
-        DomainCommand::Transfer { name, account } => {
-            let reply = client.transfer(&name.domain, account).await?;
-            report(console, &reply, |domain| match domain.no_challenge {
-                None => format!("{} is {account}'s to prove now", domain.domain),
-                Some(_) => format!(
-                    "{} is {account}'s once an admin vouches for that",
-                    domain.domain
-                ),
-            })?;
-        }
+        DomainCommand::Verify(name) => verify(name, client, console).await,
+        DomainCommand::Transfer { name, account } => transfer(name, account, client, console).await,
         DomainCommand::NewGeneration { name, reason } => {
-            new_generation(name, reason, client, console).await?;
+            new_generation(name, reason, client, console).await
         }
         DomainCommand::Key { name, kid, jwk, .. } => {
-            key(name, kid, jwk.as_deref(), client, console).await?;
+            key(name, kid, jwk.as_deref(), client, console).await
         }
         DomainCommand::Set {
             name,
@@ -154,35 +136,8 @@ pub async fn run(
                 opt_out: *opt_out,
             };
             let reply = client.patch_domain(&name.domain, &patch).await?;
-            screen(console, &reply, false)?;
+            console.show(&reply, || show(console, &reply.value, false))
         }
-    }
-    Ok(CommandOutcome::Done)
-}
-
-/// Writes an answer as it is with `--json`, and else one line about it.
-pub(super) fn report<T>(
-    console: &Console,
-    reply: &RegistryResponse<T>,
-    line: impl FnOnce(&T) -> String,
-) -> Result<(), Failure> {
-    if console.json {
-        console.raw_json(&reply.raw)
-    } else {
-        console.line(&line(&reply.value))
-    }
-}
-
-/// Writes a domain as it is with `--json`, and else on one screen.
-fn screen(
-    console: &Console,
-    reply: &RegistryResponse<DomainView>,
-    attempts: bool,
-) -> Result<(), Failure> {
-    if console.json {
-        console.raw_json(&reply.raw)
-    } else {
-        show(console, &reply.value, attempts)
     }
 }
 
@@ -191,11 +146,34 @@ async fn recrawl(
     full: bool,
     client: &Client,
     console: &Console,
-) -> Result<(), Failure> {
-    let reply = client.recrawl(&name.domain, full).await?;
-    report(console, &reply, |visit| {
+) -> CommandResult {
+    let reply = client.recrawl(&name.domain, &Recrawl { full }).await?;
+    let visit = &reply.value;
+    console.show(&reply, || {
         let due = visit.next_due.to_readable();
-        format!("{} is visited at {due} or soon after", visit.domain)
+        console.line(&format!(
+            "{} is visited at {due} or soon after",
+            visit.domain
+        ))
+    })
+}
+
+async fn transfer(
+    name: &DomainName,
+    account: &str,
+    client: &Client,
+    console: &Console,
+) -> CommandResult {
+    let to = Transfer {
+        account: account.to_owned(),
+    };
+    let reply = client.transfer(&name.domain, &to).await?;
+    let domain = &reply.value.domain;
+    console.show(&reply, || {
+        console.line(&match reply.value.no_challenge {
+            None => format!("{domain} is {account}'s to prove now"),
+            Some(_) => format!("{domain} is {account}'s once an admin vouches for that"),
+        })
     })
 }
 
@@ -204,13 +182,17 @@ async fn new_generation(
     reason: &str,
     client: &Client,
     console: &Console,
-) -> Result<(), Failure> {
-    let reply = client.new_generation(&name.domain, reason).await?;
-    report(console, &reply, |domain| {
-        format!(
+) -> CommandResult {
+    let new = NewGeneration {
+        reason: reason.to_owned(),
+    };
+    let reply = client.new_generation(&name.domain, &new).await?;
+    let domain = &reply.value;
+    console.show(&reply, || {
+        console.line(&format!(
             "{} is in generation {}; its agents wait for decisions",
             domain.domain, domain.generation
-        )
+        ))
     })
 }
 
@@ -221,19 +203,17 @@ async fn key(
     file: Option<&std::path::Path>,
     client: &Client,
     console: &Console,
-) -> Result<(), Failure> {
+) -> CommandResult {
     let Some(file) = file else {
         client.withdraw_key(&name.domain, kid).await?;
-        return if console.json {
-            console.json(&serde_json::json!({"domain": name.domain, "withdrawn": kid}))
-        } else {
+        return console.show(&json!({"domain": name.domain, "withdrawn": kid}), || {
             console.line(&format!("{kid} counts for {} no more", name.domain))
-        };
+        });
     };
     let jwk = jwk_in(file, kid)?;
     let reply = client.enrol_key(&name.domain, kid, &jwk).await?;
-    report(console, &reply, |domain| {
-        format!("{kid} counts for {} now", domain.domain)
+    console.show(&reply, || {
+        console.line(&format!("{kid} counts for {} now", reply.value.domain))
     })
 }
 
@@ -264,19 +244,13 @@ fn jwk_in(file: &std::path::Path, kid: &str) -> Result<Value, Failure> {
         .ok_or_else(|| failed(format!("it holds no key {kid}")))
 }
 
-async fn verify(
-    name: &DomainName,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client.verify(&name.domain).await?;
+async fn verify(name: &DomainName, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.verify(&name.domain, &json!({})).await?;
     let Verification { domain, checks } = &reply.value;
     let proved = checks
         .iter()
         .any(|check| check.outcome == ProofOutcome::Held);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-    } else {
+    console.show(&reply, || {
         for check in checks {
             console.line(&format!("{} at {}", check.outcome, check.place))?;
             console.line(&format!("  {}", check.sentence()))?;
@@ -287,34 +261,23 @@ async fn verify(
                 console.line(&format!("to publish: {}", placed(challenge)))?;
             }
         }
-    }
-    Ok(if proved {
-        CommandOutcome::Done
-    } else {
-        CommandOutcome::No
-    })
+        Ok(())
+    })?;
+    Ok(CommandOutcome::done_if(proved))
 }
 
-async fn list(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .domains(page.limit, page.page_token.as_deref())
-        .await?;
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.domains(page).await?;
     let listing = Listing {
         command: "domain list",
-        header: &["DOMAIN", "STATE", "AGENTS", "SOURCES"],
+        limit: page.limit,
+        header: ["DOMAIN", "STATE", "AGENTS", "SOURCES"],
         empty: "no domain is registered that you may see; `a2a-registry register NAME` adds one",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.domains,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |domain| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.domains, next, |domain| {
+        [
             domain.domain.clone(),
             domain.state.to_string(),
             domain.agents.len().to_string(),

@@ -6,31 +6,26 @@ use serde_json::json;
 use super::client::Client;
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandResult, Failure};
+use super::refusal::if_found;
 
 /// Does it, once it is meant, and says what is left.
-///
-/// # Errors
-/// Where the caller has registered no such source, it is not meant, or the registry is away or refuses.
 pub async fn run(
     domain: &str,
     source: Option<&str>,
     yes: bool,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let view = client.domain(domain).await?.value;
-    let meant = |what: String| match confirm(&what, yes)? {
-        true => Ok(()),
-        false => Err(Failure::No("nothing was changed".to_owned())),
-    };
-    let (removed, whole) = match source {
+    let (removed, line) = match source {
         Some(named) => {
             let source = own_source(&view, named)?;
-            meant(format!(
+            let what = format!(
                 "withdrawing your registration of {} at {}",
                 source.url, view.domain
-            ))?;
+            );
+            confirm(&what, yes)?;
             client.delete_source(&view.domain, &source.id).await?;
             let line = format!("your registration of {} is withdrawn", source.url);
             (
@@ -40,24 +35,20 @@ pub async fn run(
         }
         None => {
             let (domain, agents) = (&view.domain, view.agents.len());
-            meant(if view.complete {
+            let what = if view.complete {
                 format!("removing {domain} and retiring its agents for good ({agents})")
             } else {
                 format!(
                     "withdrawing your registrations of {domain} and retiring for good the agents that only you \
                      have registered (agents that you see: {agents})"
                 )
-            })?;
+            };
+            confirm(&what, yes)?;
             client.delete_domain(&view.domain).await?;
             removed_of(&view, client).await?
         }
     };
-    if console.json {
-        console.json(&removed)?;
-    } else {
-        console.line(&whole)?;
-    }
-    Ok(CommandOutcome::Done)
+    console.show(&removed, || console.line(&line))
 }
 
 /// Result of the removal: a domain with sources of others stays, and only the caller's registrations are withdrawn.
@@ -67,11 +58,7 @@ async fn removed_of(
     client: &Client,
 ) -> Result<(serde_json::Value, String), Failure> {
     let domain = &view.domain;
-    let stays = match client.domain(domain).await {
-        Ok(_) => true,
-        Err(error) if error.status() == Some(404) => false,
-        Err(error) => return Err(error.into()),
-    };
+    let stays = if_found(client.domain(domain).await)?.is_some();
     let (removed, line) = if stays {
         (
             Some(false),

@@ -25,9 +25,6 @@ const CHECKS: usize = 6;
 const FAILURE: usize = 160;
 
 /// Writes what is known of a domain; with every attempt that is kept where `attempts` says so.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn show(console: &Console, domain: &DomainView, attempts: bool) -> Result<(), Failure> {
     // A screen is one for people; what is piped on has everything.
     let whole = !console.interactive;
@@ -113,7 +110,6 @@ fn owner(domain: &DomainView) -> String {
     format!("{named} ({vouched}{})", reason.unwrap_or_default())
 }
 
-/// The domain fingerprint in one line.
 fn fingerprint(known: &OwnerFingerprint) -> String {
     let or_none = |words: &[String]| match words {
         [] => "not seen".to_owned(),

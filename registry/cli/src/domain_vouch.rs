@@ -1,13 +1,14 @@
 //! `domain vouch`: an admin's word for a host, for a registrant of it, or for an account as its owner.
 
-use a2a_registry_api::NewOwnerVouch;
 use a2a_registry_api::limits::MAX_VOUCH_DAYS;
+use a2a_registry_api::{NewOwnerVouch, Vouch};
 use clap::Args;
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::domain::{DomainName, report};
-use super::failure::Failure;
+use super::domain::DomainName;
+use super::failure::CommandResult;
 
 /// What `domain vouch` takes.
 #[derive(Args, Debug, Clone)]
@@ -31,27 +32,26 @@ pub struct VouchArgs {
     end_owner: bool,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> Result<(), Failure> {
+pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> CommandResult {
     let domain = &arguments.name.domain;
     if arguments.end_owner {
         client.end_owner_vouch(domain).await?;
-        return if console.json {
-            console.json(&serde_json::json!({"domain": domain, "owner_vouch": null}))
-        } else {
+        return console.show(&json!({"domain": domain, "owner_vouch": null}), || {
             console.line(&format!("The owner vouch of {domain} has ended"))
-        };
+        });
     }
     let reason = arguments.reason.clone().unwrap_or_default();
     let Some(owner) = &arguments.owner else {
-        let reply = client
-            .vouch(domain, &reason, arguments.account.as_deref())
-            .await?;
-        return report(console, &reply, |domain| {
-            format!("{} is now {}", domain.domain, domain.state)
+        let vouch = Vouch {
+            reason,
+            account: arguments.account.clone(),
+        };
+        let reply = client.vouch(domain, &vouch).await?;
+        return console.show(&reply, || {
+            console.line(&format!(
+                "{} is now {}",
+                reply.value.domain, reply.value.state
+            ))
         });
     };
     let vouch = NewOwnerVouch {
@@ -60,15 +60,13 @@ pub async fn run(arguments: &VouchArgs, client: &Client, console: &Console) -> R
         expires_in_days: arguments.expires_in_days,
     };
     let reply = client.vouch_for_owner(domain, &vouch).await?;
-    report(console, &reply, |domain| {
-        let until = domain
-            .owner_vouch
-            .as_ref()
-            .map(|vouch| vouch.until.to_readable());
-        format!(
+    let until = reply.value.owner_vouch.as_ref();
+    let until = until.map(|vouch| vouch.until.to_readable());
+    console.show(&reply, || {
+        console.line(&format!(
             "{owner} may act as owner of {} until {}; nothing is proved by that",
-            domain.domain,
+            reply.value.domain,
             until.unwrap_or_default()
-        )
+        ))
     })
 }

@@ -1,6 +1,10 @@
 //! How a command ends, in one way for all of them: three exit codes, one line on standard error for whatever went
 //! wrong, and with `--json` the same as a document on standard output.
 
+use a2a_client::TalkError;
+use a2a_registry_embed::ModelError;
+use a2a_registry_server::config::ConfigError;
+use a2a_registry_server::error::StartError;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -15,14 +19,21 @@ pub enum CommandOutcome {
     No,
 }
 
+/// How a command ends.
+pub type CommandResult = Result<CommandOutcome, Failure>;
+
 impl CommandOutcome {
+    /// Done where this holds; otherwise the answer is no.
+    pub fn done_if(holds: bool) -> Self {
+        match holds {
+            true => Self::Done,
+            false => Self::No,
+        }
+    }
+
     /// Done where a list has something in it; an empty one is the answer no.
     pub fn of_list<T>(list: &[T]) -> Self {
-        if list.is_empty() {
-            Self::No
-        } else {
-            Self::Done
-        }
+        Self::done_if(!list.is_empty())
     }
 }
 
@@ -59,7 +70,6 @@ pub struct FailureDetails {
 }
 
 impl Failure {
-    /// Something went wrong.
     pub fn new(line: impl Into<String>) -> Self {
         Self::Failed(line.into())
     }
@@ -155,6 +165,19 @@ pub(super) fn document(line: &str, code: u8, members: &Value) -> Bytes {
     }
     Bytes::from(problem.to_string())
 }
+
+/// Makes failures of errors that say in one line what went wrong, and what to do about it.
+macro_rules! failures_of {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        })+
+    };
+}
+
+failures_of!(ConfigError, ModelError, StartError, TalkError);
 
 impl From<std::io::Error> for Failure {
     /// For errors of writing to standard output only.

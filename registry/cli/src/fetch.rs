@@ -11,7 +11,6 @@ use url::Url;
 use super::client::{body, client, innermost};
 use super::refusal::ClientError;
 
-/// Time limit for a document.
 const FETCH_LIMIT: Duration = Duration::from_secs(30);
 /// Redirects that are followed.
 const REDIRECTS: usize = 5;
@@ -43,9 +42,6 @@ pub async fn fetch(url: &Url, limit: usize) -> Result<Bytes, ClientError> {
 
 /// Fetches a card from its URL, or from the other URL where the first one responds without a card, as the crawler does.
 /// Returns it with its URL. Where neither has a card, the first one's response or failure says more.
-///
-/// # Errors
-/// As for [`fetch`].
 pub async fn fetch_card(url: &Url, other: Option<&Url>) -> Result<(Url, Bytes), ClientError> {
     let first = get(url, MAX_CARD_BYTES).await;
     let may_be_elsewhere = match &first {

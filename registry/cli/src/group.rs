@@ -1,12 +1,13 @@
 //! `group`: groups of accounts, whose members an admin sets.
 
-use a2a_registry_api::GroupMembers;
+use a2a_registry_api::{Group, GroupMembers};
 use clap::Subcommand;
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::{CommandResult, Failure};
+use super::list::{Listing, PageArgs};
 
 /// What `group` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -33,25 +34,14 @@ pub enum GroupCommand {
     },
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &GroupCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &GroupCommand, client: &Client, console: &Console) -> CommandResult {
     let reply = match command {
         GroupCommand::List(page) => return list(page, client, console).await,
         GroupCommand::Rm { group } => {
             client.delete_group(group).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "deleted": group }))?;
-            } else {
-                console.line(&format!("group {group} is deleted"))?;
-            }
-            return Ok(CommandOutcome::Done);
+            return console.show(&json!({ "deleted": group }), || {
+                console.line(&format!("group {group} is deleted"))
+            });
         }
         GroupCommand::Show { group } => client.group(group).await?,
         GroupCommand::Set { group, members } => {
@@ -61,11 +51,10 @@ pub async fn run(
             client.put_group(group, &members).await?
         }
     };
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
-    let group = &reply.value;
+    console.show(&reply, || facts(&reply.value, console))
+}
+
+fn facts(group: &Group, console: &Console) -> Result<(), Failure> {
     console.line(&format!(
         "group    {} (set by {})",
         group.name, group.origin
@@ -77,29 +66,21 @@ pub async fn run(
     if further > 0 {
         console.line(&format!("and {further} further members"))?;
     }
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
-async fn list(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .groups(page.limit, page.page_token.as_deref())
-        .await?;
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.groups(page).await?;
     let listing = Listing {
         command: "group list",
-        header: &["GROUP", "SET BY", "MEMBERS"],
+        limit: page.limit,
+        header: ["GROUP", "SET BY", "MEMBERS"],
         empty: "there is no group",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.groups,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |group| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.groups, next, |group| {
+        [
             group.name.clone(),
             group.origin.clone(),
             group.member_count.to_string(),

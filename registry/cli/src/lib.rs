@@ -34,7 +34,6 @@ mod model;
 mod named;
 mod policy;
 mod policy_apply;
-mod policy_calls;
 mod policy_files;
 mod policy_trial;
 mod refusal;
@@ -67,7 +66,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use client::Client;
 use console::{Console, conclude};
-use failure::{CommandOutcome, Failure};
+use failure::{CommandResult, Failure};
 
 /// Where client commands look for a registry.
 const DEFAULT_REGISTRY: &str = "http://127.0.0.1:8080";
@@ -259,62 +258,52 @@ fn in_one_line(message: &str) -> String {
     format!("{line}; --help shows what there is")
 }
 
-async fn dispatch(cli: Cli, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn dispatch(cli: Cli, console: &Console) -> CommandResult {
     let Cli {
         connection,
         command,
     } = cli;
     // These begin logging themselves, as their configuration says.
-    match command {
-        Command::Serve(arguments) => return serve::run(arguments, console).await,
-        Command::Demo(arguments) => return demo::run(arguments, console).await,
-        _ => logging::start_if_asked()?,
+    if !matches!(command, Command::Serve(_) | Command::Demo(_)) {
+        logging::start_if_asked()?;
     }
+    let client = || {
+        let limit = connection.registry_timeout.map(Duration::from_secs);
+        Client::new(&connection.registry, connection.token.as_deref(), limit)
+    };
     match command {
-        Command::Lint(arguments) => return lint::run(&arguments, console).await,
-        Command::Sign(arguments) => return sign::run(&arguments, console).await,
-        Command::Model(command) => return model::run(&command, console).await,
-        Command::Migrate(arguments) => return maintenance::migrate(&arguments, console).await,
-        Command::Openapi => return maintenance::openapi(console),
-        Command::Completions(arguments) => return maintenance::completions(&arguments, console),
+        Command::Serve(arguments) => serve::run(arguments, console).await,
+        Command::Demo(arguments) => demo::run(arguments, console).await,
+        Command::Lint(arguments) => lint::run(&arguments, console).await,
+        Command::Sign(arguments) => sign::run(&arguments, console).await,
+        Command::Model(command) => model::run(&command, console).await,
+        Command::Migrate(arguments) => maintenance::migrate(&arguments, console).await,
+        Command::Openapi => maintenance::openapi(console),
+        Command::Completions(arguments) => maintenance::completions(&arguments, console),
         Command::Token(token::TokenCommand::ResetAdmin(arguments)) => {
-            return token::reset_admin(&arguments, console).await;
+            token::reset_admin(&arguments, console).await
         }
-        _ => {}
-    }
-    let limit = connection.registry_timeout.map(Duration::from_secs);
-    let client = Client::new(&connection.registry, connection.token.as_deref(), limit)?;
-    match command {
-        Command::Register(arguments) => register::run(&arguments, &client, console).await,
-        Command::Domain(command) => domain::run(&command, &client, console).await,
-        Command::Search(arguments) => search::run(&arguments, &client, console).await,
-        Command::Show(arguments) => show::run(&arguments, &client, console).await,
-        Command::Send(arguments) => send::run(&arguments, &client, console).await,
-        Command::Mcp(arguments) => mcp::run(&arguments, client).await,
-        Command::Credentials(command) => credentials::run(&command, &client, console).await,
-        Command::Task(command) => task::run(&command, &client, console).await,
-        Command::Review(command) => review::run(&command, &client, console).await,
-        Command::Agent(command) => agent::run(&command, &client, console).await,
-        Command::Token(command) => token::run(&command, &client, console).await,
-        Command::Session(command) => session::run(&command, &client, console).await,
-        Command::Account(command) => account::run(&command, &client, console).await,
-        Command::Group(command) => group::run(&command, &client, console).await,
-        Command::Collection(command) => collection::run(&command, &client, console).await,
-        Command::Policy(command) => policy::run(&command, &client, console).await,
-        Command::Waiver(command) => waiver::run(&command, &client, console).await,
-        Command::Whoami => account::whoami(&client, console).await,
-        Command::Waiting(arguments) => waiting::run(&arguments, &client, console).await,
-        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client, console).await,
-        Command::Doctor(arguments) => doctor::run(&arguments, &client, console).await,
-        // Handled above; listed so that a new command cannot be forgotten.
-        Command::Serve(_)
-        | Command::Demo(_)
-        | Command::Lint(_)
-        | Command::Sign(_)
-        | Command::Model(_)
-        | Command::Migrate(_)
-        | Command::Openapi
-        | Command::Completions(_) => Ok(CommandOutcome::Done),
+        Command::Register(arguments) => register::run(&arguments, &client()?, console).await,
+        Command::Domain(command) => domain::run(&command, &client()?, console).await,
+        Command::Search(arguments) => search::run(&arguments, &client()?, console).await,
+        Command::Show(arguments) => show::run(&arguments, &client()?, console).await,
+        Command::Send(arguments) => send::run(&arguments, &client()?, console).await,
+        Command::Mcp(arguments) => mcp::run(&arguments, client()?).await,
+        Command::Credentials(command) => credentials::run(&command, &client()?, console).await,
+        Command::Task(command) => task::run(&command, &client()?, console).await,
+        Command::Review(command) => review::run(&command, &client()?, console).await,
+        Command::Agent(command) => agent::run(&command, &client()?, console).await,
+        Command::Token(command) => token::run(&command, &client()?, console).await,
+        Command::Session(command) => session::run(&command, &client()?, console).await,
+        Command::Account(command) => account::run(&command, &client()?, console).await,
+        Command::Group(command) => group::run(&command, &client()?, console).await,
+        Command::Collection(command) => collection::run(&command, &client()?, console).await,
+        Command::Policy(command) => policy::run(&command, &client()?, console).await,
+        Command::Waiver(command) => waiver::run(&command, &client()?, console).await,
+        Command::Whoami => account::whoami(&client()?, console).await,
+        Command::Waiting(arguments) => waiting::run(&arguments, &client()?, console).await,
+        Command::Reindex(arguments) => maintenance::reindex(&arguments, &client()?, console).await,
+        Command::Doctor(arguments) => doctor::run(&arguments, &client()?, console).await,
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::fetch::fetch_card;
 use super::{show, terminal};
 
@@ -51,7 +51,7 @@ struct LintReport {
 ///
 /// # Errors
 /// Where one cannot be read or is no card; the others are checked all the same.
-pub async fn run(arguments: &LintArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &LintArgs, console: &Console) -> CommandResult {
     if arguments.rules {
         console.lines(&a2a_card::rules_table())?;
         return Ok(CommandOutcome::Done);
@@ -126,9 +126,6 @@ pub struct LoadedCard {
 
 /// The bytes of a card: of a file, a URL, the well-known path under a URL that has none itself or, for `-`, standard
 /// input.
-///
-/// # Errors
-/// Where they cannot be read.
 pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
     if source.contains("://") {
         let url = Url::parse(source)
@@ -153,9 +150,6 @@ pub async fn load(source: &str) -> Result<LoadedCard, Failure> {
 
 /// Reads to the end, or to one byte more than the limit, so that whoever reads the bytes can say that they
 /// are too many.
-///
-/// # Errors
-/// Where the reader fails.
 pub fn read_bounded(reader: impl Read, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
@@ -219,21 +213,20 @@ impl LintReport {
         self.count("error") > 0
     }
 
-    fn print(&self, console: &Console) -> Result<(), Failure> {
-        if console.json {
-            return console.json(self);
-        }
-        show::print_findings(console, &self.findings)?;
-        terminal::note(&format!(
-            "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
-            self.source,
-            self.family,
-            self.reason,
-            self.count("error"),
-            self.count("warning"),
-            self.count("info")
-        ));
-        Ok(())
+    fn print(&self, console: &Console) -> CommandResult {
+        console.show(self, || {
+            show::print_findings(console, &self.findings)?;
+            terminal::note(&format!(
+                "{}: read as {} ({}); errors: {}, warnings: {}, notes: {}",
+                self.source,
+                self.family,
+                self.reason,
+                self.count("error"),
+                self.count("warning"),
+                self.count("info")
+            ));
+            Ok(())
+        })
     }
 }
 

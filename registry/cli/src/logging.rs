@@ -15,9 +15,6 @@ const LIBRARY: &str = "actix_http";
 const QUIET: &str = "actix_http=off";
 
 /// Begins to write log lines. Only the first call in a process has an effect.
-///
-/// # Errors
-/// Where the filter cannot be read.
 pub fn start(config: &LogConfig) -> Result<(), Failure> {
     let given = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let (name, text) = match &given {

@@ -1,12 +1,16 @@
 //! `migrate`, `reindex`, `openapi`, `completions`: what keeps a registry and its users going.
 
-use a2a_registry_server::openapi;
+use std::sync::Arc;
+
+use a2a_crawler::SystemClock;
+use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_server::{offline, openapi};
 use clap::{Args, CommandFactory};
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::local;
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::local::LocalArgs;
 use super::refusal::ClientError;
 
@@ -18,43 +22,28 @@ pub struct CompletionsArgs {
 }
 
 /// Brings the database to this program's schema.
-///
-/// # Errors
-/// Where the database is away or of a later program.
-pub async fn migrate(arguments: &LocalArgs, console: &Console) -> Result<CommandOutcome, Failure> {
-    let done = local::migrate(arguments.load()?).await?;
-    if console.json {
-        console.json(&serde_json::json!({ "migrations": done }))?;
-    } else if done.is_empty() {
-        console.line("the database is up to date; nothing was changed")?;
-    } else {
-        for name in done {
+pub async fn migrate(arguments: &LocalArgs, console: &Console) -> CommandResult {
+    let done = offline::migrate(&arguments.load()?).await?;
+    console.show(&json!({ "migrations": done }), || {
+        if done.is_empty() {
+            console.line("the database is up to date; nothing was changed")?;
+        }
+        for name in &done {
             console.line(&format!("migrated: {name}"))?;
         }
-    }
-    Ok(CommandOutcome::Done)
+        Ok(())
+    })
 }
 
 /// Builds the index anew: asks the running registry, or does it in the data folder where none runs.
-///
-/// # Errors
-/// Where the registry refuses, or the data folder cannot be opened.
-pub async fn reindex(
-    arguments: &LocalArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn reindex(arguments: &LocalArgs, client: &Client, console: &Console) -> CommandResult {
     match client.reindex().await {
-        Ok(()) => {
-            if console.json {
-                console.json(&serde_json::json!({ "registry": client.base() }))?;
-            } else {
-                console.line(&format!(
-                    "{} rebuilds its index, and serves searches from the old one until it is done",
-                    client.base()
-                ))?;
-            }
-        }
+        Ok(()) => console.show(&json!({ "registry": client.base() }), || {
+            console.line(&format!(
+                "{} rebuilds its index, and serves searches from the old one until it is done",
+                client.base()
+            ))
+        }),
         Err(ClientError::Unreachable { .. }) => {
             let config = arguments.load()?;
             if !config.store.data_dir.is_dir() {
@@ -64,35 +53,23 @@ pub async fn reindex(
                     config.store.data_dir.display()
                 )));
             }
-            let agents = local::reindex(config).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "agents": agents }))?;
-            } else {
-                console.line(&format!("the index was rebuilt: {agents} agents"))?;
-            }
+            let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy::default()));
+            let agents = offline::reindex(config, clock, entropy).await?;
+            console.show(&json!({ "agents": agents }), || {
+                console.line(&format!("the index was rebuilt: {agents} agents"))
+            })
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
     }
-    Ok(CommandOutcome::Done)
 }
 
 /// Prints the API's description, an `OpenAPI` 3.1 document.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub fn openapi(console: &Console) -> Result<CommandOutcome, Failure> {
+pub fn openapi(console: &Console) -> CommandResult {
     console.raw_json(openapi::openapi_document().as_bytes())?;
     Ok(CommandOutcome::Done)
 }
 
-/// Prints completions for a shell.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub fn completions(
-    arguments: &CompletionsArgs,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub fn completions(arguments: &CompletionsArgs, console: &Console) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::refusal::ClientError;
 use super::signals::{EndSignals, Hangup};
 use super::terminal;
@@ -70,10 +70,7 @@ struct Answer {
 }
 
 /// Serves the client on standard input and output until it closes its side, or the process is asked to end.
-///
-/// # Errors
-/// Where signals cannot be handled, or the client begins with something else than the protocol.
-pub async fn run(arguments: &McpArgs, client: Client) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &McpArgs, client: Client) -> CommandResult {
     let mut signals = EndSignals::listen(Hangup::Ends)?;
     let (input, output) = stdio_pipes();
     let transport = AsyncRwTransport::new(Batches::new(input), output);
@@ -99,11 +96,7 @@ pub async fn run(arguments: &McpArgs, client: Client) -> Result<CommandOutcome, 
     }
 }
 
-async fn serve<T>(
-    server: StdioServer,
-    transport: T,
-    ended: CancellationToken,
-) -> Result<CommandOutcome, Failure>
+async fn serve<T>(server: StdioServer, transport: T, ended: CancellationToken) -> CommandResult
 where
     T: rmcp::transport::Transport<RoleServer> + 'static,
 {

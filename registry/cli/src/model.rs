@@ -8,9 +8,10 @@ use a2a_registry_server::offline;
 use a2a_registry_server::offline::{EmbeddedModel, EmbeddingProgress};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::local::{self, LocalArgs};
 use super::table;
 
@@ -41,11 +42,9 @@ pub struct InstallArgs {
 struct ModelView {
     /// Whether it is the one in use.
     current: bool,
-    /// Where it lies.
     folder: PathBuf,
     /// Whether its folder is not what was installed; then nothing more is known.
     damaged: bool,
-    /// What it is.
     #[serde(flatten)]
     about: Option<a2a_registry_embed::About>,
     /// How far it has come with the agents; nothing before a server has begun.
@@ -65,17 +64,14 @@ impl From<InstalledModel> for ModelView {
 }
 
 /// Installs a model, or shows which there are.
-///
-/// # Errors
-/// Where the model cannot be used, or the data folder cannot be read or written.
-pub async fn run(command: &ModelCommand, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &ModelCommand, console: &Console) -> CommandResult {
     match command {
         ModelCommand::Install(arguments) => install(arguments, console).await,
         ModelCommand::Status(local) => status(local, console).await,
     }
 }
 
-async fn install(arguments: &InstallArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn install(arguments: &InstallArgs, console: &Console) -> CommandResult {
     let config = arguments.local.load()?;
     local::demand_data_dir(&config)?;
     let takes_effect = takes_effect(&config);
@@ -88,31 +84,24 @@ async fn install(arguments: &InstallArgs, console: &Console) -> Result<CommandOu
         .await
         .map_err(|error| Failure::new(format!("{named}: the check broke off: {error}")))?
         .map_err(|error| Failure::new(format!("{named}: {error}")))?;
-    if console.json {
-        console.json(&serde_json::json!({
-            "model": ModelView::from(done.model),
-            "was_there": done.was_there,
-            "was_current": done.was_current,
-            "takes_effect": takes_effect,
-        }))?;
-        return Ok(CommandOutcome::Done);
-    }
+    let about = done.model.about.clone();
+    let document = json!({
+        "model": ModelView::from(done.model),
+        "was_there": done.was_there,
+        "was_current": done.was_current,
+        "takes_effect": takes_effect,
+    });
     let line = match (done.was_there, done.was_current) {
         (true, true) => "was installed and in use already; nothing was changed",
         (true, false) => "was installed already, and is the model in use from now on",
         (false, _) => "was installed, and is the model in use from now on",
     };
-    let name = done
-        .model
-        .about
-        .as_ref()
-        .map_or("the model", |about| &about.name);
-    console.line(&format!("{name} {line}"))?;
-    console.line(takes_effect)?;
-    if let Some(about) = &done.model.about {
-        facts(console, about)?;
-    }
-    Ok(CommandOutcome::Done)
+    console.show(&document, || {
+        let name = about.as_ref().map_or("the model", |about| &about.name);
+        console.line(&format!("{name} {line}"))?;
+        console.line(takes_effect)?;
+        about.iter().try_for_each(|about| facts(console, about))
+    })
 }
 
 /// What becomes of an installed model in a server that runs on this data folder.
@@ -126,15 +115,11 @@ fn takes_effect(config: &Config) -> &'static str {
     }
 }
 
-async fn status(local: &LocalArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn status(local: &LocalArgs, console: &Console) -> CommandResult {
     let config = local.load()?;
     let data_dir = config.store.data_dir.clone();
-    let failed = |error: a2a_registry_embed::ModelError| Failure::new(error.to_string());
-    let models = a2a_registry_embed::installed(&data_dir).map_err(failed)?;
-    let outcome = match models.is_empty() {
-        true => CommandOutcome::No,
-        false => CommandOutcome::Done,
-    };
+    let models = a2a_registry_embed::installed(&data_dir)?;
+    let outcome = CommandOutcome::of_list(&models);
     if console.json {
         let known = known(&config).await;
         let models = models.into_iter().map(|model| {
@@ -146,7 +131,7 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<CommandOutcome, 
         });
         let models: Vec<_> = models.collect();
         let agents = known.map(|known| known.agents);
-        console.json(&serde_json::json!({ "models": models, "agents": agents }))?;
+        console.json(&json!({ "models": models, "agents": agents }))?;
         return Ok(outcome);
     }
     if models.is_empty() {
@@ -165,7 +150,7 @@ async fn status(local: &LocalArgs, console: &Console) -> Result<CommandOutcome, 
         .collect();
     table::print(console, &header, &rows)?;
     // What is in use cannot be used where it is damaged or not known.
-    a2a_registry_embed::current(&data_dir).map_err(failed)?;
+    a2a_registry_embed::current(&data_dir)?;
     Ok(outcome)
 }
 

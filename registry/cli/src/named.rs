@@ -8,16 +8,16 @@
 use std::collections::HashSet;
 
 use a2a_crawler::guard::{Domain, normalised};
-use a2a_registry_api::{Agent, DomainView, Hit};
+use a2a_registry_api::{DomainView, Hit};
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::ownership::Method;
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
 
-use super::client::{Client, segment};
+use super::client::Client;
 use super::failure::Failure;
-use super::refusal::ClientError;
+use super::refusal::{ClientError, if_found};
 use super::target::{AgentName, Target, asks, without_a_path};
 use super::terminal;
 
@@ -50,9 +50,6 @@ impl Client {
     }
 
     /// The one agent that a word names, to talk to it: also by its whole name, where no other agent has that.
-    ///
-    /// # Errors
-    /// As for [`agent_to_act_on`](Self::agent_to_act_on).
     pub async fn agent_to_talk_to(&self, word: &str) -> Result<Hit, Failure> {
         let found = self.candidates_or_namesakes(word).await?;
         found.meant_by_an_act(word, self.base())
@@ -194,29 +191,19 @@ impl Client {
 
     /// An agent by its id or URN, listed or not; `None` where there is none that the caller may see.
     async fn shown(&self, id: &str) -> Result<Option<Hit>, ClientError> {
-        let path = format!("/v1/agents/{}", segment(id));
-        let reply = if_any(self.get::<Agent>(&path, "").await)?;
+        let reply = if_found(self.agent(id).await)?;
         Ok(reply.map(|reply| reply.value.hit))
     }
 
     /// The agents of a look-up that the caller may see.
     async fn looked_up(&self, key: &str, value: &str) -> Result<Vec<Hit>, ClientError> {
-        let reply = if_any(self.lookup(key, value).await)?;
+        let reply = if_found(self.lookup(&[(key, value)]).await)?;
         Ok(reply.map_or_else(Vec::new, |reply| reply.value.agents))
     }
 
     async fn domain_if_any(&self, domain: &str) -> Result<Option<DomainView>, ClientError> {
-        let reply = if_any(self.domain(domain).await)?;
+        let reply = if_found(self.domain(domain).await)?;
         Ok(reply.map(|reply| reply.value))
-    }
-}
-
-/// A response, or `None` for a 404.
-fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
-    match answer {
-        Ok(reply) => Ok(Some(reply)),
-        Err(error) if error.status() == Some(404) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy};
+use a2a_registry_api::{DecisionRequest, NewPolicies, NewPolicy, Policies};
 use clap::Subcommand;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::{CommandOutcome, CommandResult, Failure};
+use super::list::{Listing, PageArgs};
 use super::policy_apply::{ApplyArgs, ApplyOptions, apply};
 use super::policy_files::read_all;
 use super::{policy_trial, terminal};
@@ -66,17 +66,12 @@ pub enum PolicyCommand {
     },
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses, or a file cannot be read.
-pub async fn run(
-    command: &PolicyCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &PolicyCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
-        PolicyCommand::Show { number } => show(*number, client, console).await,
+        PolicyCommand::Show { number } => {
+            let reply = client.policies(*number).await?;
+            console.show(&reply, || show(&reply.value, console))
+        }
         PolicyCommand::History(page) => history(page, client, console).await,
         PolicyCommand::Apply(arguments) => {
             let new = NewPolicies {
@@ -113,17 +108,7 @@ pub async fn run(
     }
 }
 
-async fn show(
-    number: Option<u64>,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client.policies(number).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
-    let set = &reply.value;
+fn show(set: &Policies, console: &Console) -> Result<(), Failure> {
     console.line(&format!(
         "set {}{}",
         set.number,
@@ -152,29 +137,21 @@ async fn show(
         console.line(&format!("# {}{mode}{shipped}", policy.id))?;
         console.lines(policy.text.trim_end())?;
     }
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
-async fn history(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .policy_history(page.limit, page.page_token.as_deref())
-        .await?;
+async fn history(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.policy_history(page).await?;
     let listing = Listing {
         command: "policy history",
-        header: &["SET", "MADE", "BY", "POLICIES", "REASON"],
+        limit: page.limit,
+        header: ["SET", "MADE", "BY", "POLICIES", "REASON"],
         empty: "no policy set was made; the shipped one is in force",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.sets,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |set| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.sets, next, |set| {
+        [
             set.number.to_string(),
             set.created_at.to_readable(),
             set.author.clone(),
@@ -184,36 +161,26 @@ async fn history(
     })
 }
 
-async fn decide(
-    agent: &str,
-    action: &str,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn decide(agent: &str, action: &str, client: &Client, console: &Console) -> CommandResult {
     let request = DecisionRequest {
         action: action.to_owned(),
         agent: agent.to_owned(),
     };
     let reply = client.policy_decision(&request).await?;
     let decision = &reply.value;
-    let outcome = match decision.allowed {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::No,
-    };
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    console.line(&match &decision.reason {
-        None => format!("allowed by set {}", decision.number),
-        Some(reason) => format!(
-            "denied by set {}: {}",
-            decision.number,
-            terminal::line(reason)
-        ),
+    console.show(&reply, || {
+        console.line(&match &decision.reason {
+            None => format!("allowed by set {}", decision.number),
+            Some(reason) => format!(
+                "denied by set {}: {}",
+                decision.number,
+                terminal::line(reason)
+            ),
+        })?;
+        for policy in &decision.policies {
+            console.line(&format!("policy   {policy}"))?;
+        }
+        Ok(())
     })?;
-    for policy in &decision.policies {
-        console.line(&format!("policy   {policy}"))?;
-    }
-    Ok(outcome)
+    Ok(CommandOutcome::done_if(decision.allowed))
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::client::Client;
 use super::confirm::confirm_consequence;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::policy_files::{Change, changes};
 use super::refusal::ClientError;
 use super::terminal;
@@ -52,31 +52,25 @@ pub struct ApplyOptions {
 }
 
 /// Puts policies in force. The outcome is "no" where `dry_run` shows changes.
-///
-/// # Errors
-/// Where the registry is away or refuses, nobody confirms what must be confirmed, or the set does not decide in time.
 pub async fn apply(
     new: NewPolicies,
     options: &ApplyOptions,
     dry_run: bool,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let before = client.policies(None).await?.value;
     let changes = changes(&before, &new.policies);
     if changes.is_empty() || dry_run {
-        if console.json {
-            console.json(&json!({"number": before.number, "changes": changes}))?;
-        } else {
+        let document = json!({"number": before.number, "changes": changes});
+        console.show(&document, || {
             print_changes(&changes, console)?;
-            if changes.is_empty() {
-                console.line(&format!("set {} has these policies already", before.number))?;
+            match changes.is_empty() {
+                true => console.line(&format!("set {} has these policies already", before.number)),
+                false => Ok(()),
             }
-        }
-        return Ok(match changes.is_empty() {
-            true => CommandOutcome::Done,
-            false => CommandOutcome::No,
-        });
+        })?;
+        return Ok(CommandOutcome::done_if(changes.is_empty()));
     }
     let new = NewPolicies {
         allow_no_permit: options.allow_no_permit,
@@ -92,20 +86,17 @@ pub async fn apply(
         Some(seconds) => wait_in_force(client, accepted.number, seconds).await?,
         None => accepted.in_force,
     };
-    if console.json {
-        console
-            .json(&json!({"number": accepted.number, "in_force": in_force, "changes": changes}))?;
-        return Ok(CommandOutcome::Done);
-    }
-    print_changes(&changes, console)?;
-    console.line(&match in_force == accepted.number {
-        true => format!("set {} is in force", accepted.number),
-        false => format!(
-            "set {} is accepted; set {in_force} is in force until all agents are evaluated",
-            accepted.number
-        ),
-    })?;
-    Ok(CommandOutcome::Done)
+    let number = accepted.number;
+    let document = json!({"number": number, "in_force": in_force, "changes": changes});
+    console.show(&document, || {
+        print_changes(&changes, console)?;
+        console.line(&match in_force == number {
+            true => format!("set {number} is in force"),
+            false => format!(
+                "set {number} is accepted; set {in_force} is in force until all agents are evaluated"
+            ),
+        })
+    })
 }
 
 fn print_changes(changes: &[Change], console: &Console) -> Result<(), Failure> {
@@ -142,9 +133,7 @@ async fn put_set(
     }
     print_losses(&preview);
     let way_back = format!("`policy rollback {newest}` goes back");
-    if !confirm_consequence(&consequences(&preview, gone), &way_back, yes)? {
-        return Err(Failure::No("nothing was changed".to_owned()));
-    }
+    confirm_consequence(&consequences(&preview, gone), &way_back, yes)?;
     // A registry of an earlier version asks for no preview.
     new.preview = Some(preview.token).filter(|token| !token.is_empty());
     let accepted = client.put_policies(&new, newest).await;

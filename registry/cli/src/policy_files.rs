@@ -16,7 +16,6 @@ const EXTENSION: &str = "cedar";
 pub struct Change {
     /// `add`, `change` or `remove`.
     pub what: &'static str,
-    /// Its identifier.
     pub id: String,
 }
 

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use a2a_registry_api::{
-    AccessChange, NewPolicies, NewPolicy, PolicyCase, PolicyCases, PreviewedAgent,
+    AccessChange, DryRun, NewPolicies, NewPolicy, PolicyCase, PolicyCaseResult, PolicyCases,
+    PolicyPreview,
 };
 use a2a_registry_policy::TEMPLATES;
 use clap::Args;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::policy_files::read_all;
 use super::{table, terminal};
 
@@ -49,15 +51,7 @@ pub struct TestArgs {
 /// The texts of policies by their identifiers.
 type Texts = BTreeMap<String, String>;
 
-/// Shows which lines differ.
-///
-/// # Errors
-/// Where the registry is away or refuses, or a file cannot be read.
-pub async fn diff(
-    arguments: &DiffArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn diff(arguments: &DiffArgs, client: &Client, console: &Console) -> CommandResult {
     let before = set(arguments.from, client).await?;
     let after = match arguments.files.is_empty() {
         true => set(arguments.to, client).await?,
@@ -75,13 +69,11 @@ pub async fn diff(
         let lines = |text: Option<&String>| text.map_or_else(String::new, Clone::clone);
         told.push((id, lines(old), lines(new)));
     }
-    if console.json {
-        let differing: Vec<_> = told
-            .iter()
-            .map(|(id, old, new)| serde_json::json!({"id": id, "before": old, "after": new}))
-            .collect();
-        console.json(&serde_json::json!({ "policies": differing }))?;
-    } else {
+    let differing: Vec<_> = told
+        .iter()
+        .map(|(id, old, new)| json!({"id": id, "before": old, "after": new}))
+        .collect();
+    console.show(&json!({ "policies": differing }), || {
         for (id, old, new) in &told {
             console.line(&format!("# {id}"))?;
             for line in old.lines().filter(|_| old != new) {
@@ -91,11 +83,9 @@ pub async fn diff(
                 console.line(&format!("+ {}", terminal::line(line)))?;
             }
         }
-    }
-    Ok(match told.is_empty() {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::No,
-    })
+        Ok(())
+    })?;
+    Ok(CommandOutcome::done_if(told.is_empty()))
 }
 
 async fn set(number: Option<u64>, client: &Client) -> Result<Texts, Failure> {
@@ -109,26 +99,17 @@ fn texts(policies: Vec<NewPolicy>) -> Texts {
     policies.map(|policy| (policy.id, policy.text)).collect()
 }
 
-/// Shows what policies would change.
-///
-/// # Errors
-/// Where the registry is away or refuses, or a file cannot be read.
-pub async fn preview(
-    files: &[PathBuf],
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn preview(files: &[PathBuf], client: &Client, console: &Console) -> CommandResult {
     let new = NewPolicies {
         policies: read_all(files)?,
         reason: "a preview".to_owned(),
         ..NewPolicies::default()
     };
     let reply = client.preview_policies(&new).await?;
-    let told = &reply.value;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
+    console.show(&reply, || show_preview(&reply.value, console))
+}
+
+fn show_preview(told: &PolicyPreview, console: &Console) -> Result<(), Failure> {
     for policy in &told.policies {
         console.line(&format!("{} {}", policy.what, policy.id))?;
     }
@@ -157,16 +138,12 @@ pub async fn preview(
     for warning in &told.warnings {
         terminal::note(&format!("warning: {warning}"));
     }
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
 fn sample(change: &AccessChange, console: &Console) -> Result<(), Failure> {
     let gained = change.gained_sample.iter().map(|agent| ('+', agent));
     let lost = change.lost_sample.iter().map(|agent| ('-', agent));
-    let by = |agent: &PreviewedAgent| match agent.policies.is_empty() {
-        true => "nothing permits it".to_owned(),
-        false => agent.policies.join(", "),
-    };
     for (sign, agent) in gained.chain(lost) {
         console.line(&format!(
             "{sign} {} {}: {} {} ({})",
@@ -174,7 +151,7 @@ fn sample(change: &AccessChange, console: &Console) -> Result<(), Failure> {
             terminal::line(&change.caller),
             agent.id,
             terminal::line(&agent.name),
-            by(agent)
+            permitting(&agent.policies)
         ))?;
     }
     Ok(())
@@ -187,15 +164,7 @@ struct CaseFile {
     cases: Vec<PolicyCase>,
 }
 
-/// Tests how policies decide.
-///
-/// # Errors
-/// Where the registry is away or refuses, or a file cannot be read.
-pub async fn test(
-    arguments: &TestArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn test(arguments: &TestArgs, client: &Client, console: &Console) -> CommandResult {
     let mut cases = Vec::new();
     for path in &arguments.cases {
         cases.extend(read_cases(path)?);
@@ -206,41 +175,40 @@ pub async fn test(
     };
     let asked = PolicyCases { policies, cases };
     let reply = client.test_policies(&asked).await?;
-    let outcome = match reply.value.passed {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::No,
+    console.show(&reply, || {
+        let mut results = asked.cases.iter().zip(&reply.value.results);
+        results.try_for_each(|(case, result)| console.line(&result_line(case, result)))
+    })?;
+    Ok(CommandOutcome::done_if(reply.value.passed))
+}
+
+/// How a case was decided, in one line.
+fn result_line(case: &PolicyCase, result: &PolicyCaseResult) -> String {
+    let who = case.account.as_deref().unwrap_or("anonymous");
+    let groups = case.groups.iter().map(|name| format!(" in {name}"));
+    let decided = match result.allowed {
+        true => "allowed",
+        false => "denied",
     };
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
+    let passed = match result.passed {
+        true => "ok   ",
+        false => "WRONG",
+    };
+    format!(
+        "{passed} {who}{}, {} {}: {decided} ({})",
+        groups.collect::<String>(),
+        case.action,
+        case.resource,
+        permitting(&result.policies)
+    )
+}
+
+/// The policies that permit something, by their identifiers.
+fn permitting(policies: &[String]) -> String {
+    match policies {
+        [] => "nothing permits it".to_owned(),
+        policies => policies.join(", "),
     }
-    for (case, result) in asked.cases.iter().zip(&reply.value.results) {
-        let who = case.account.as_deref().unwrap_or("anonymous");
-        let groups: Vec<String> = case
-            .groups
-            .iter()
-            .map(|name| format!(" in {name}"))
-            .collect();
-        let decided = match result.allowed {
-            true => "allowed",
-            false => "denied",
-        };
-        let by = match result.policies.is_empty() {
-            true => "nothing permits it".to_owned(),
-            false => result.policies.join(", "),
-        };
-        let passed = match result.passed {
-            true => "ok   ",
-            false => "WRONG",
-        };
-        console.line(&format!(
-            "{passed} {who}{}, {} {}: {decided} ({by})",
-            groups.concat(),
-            case.action,
-            case.resource
-        ))?;
-    }
-    Ok(outcome)
 }
 
 fn read_cases(path: &Path) -> Result<Vec<PolicyCase>, Failure> {
@@ -259,21 +227,13 @@ fn read_cases(path: &Path) -> Result<Vec<PolicyCase>, Failure> {
 }
 
 /// Shows what a policy on a dry run would have changed; the outcome is "no" where it is nothing.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn dry_run(
-    policy: &str,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn dry_run(policy: &str, client: &Client, console: &Console) -> CommandResult {
     let reply = client.policy_dry_run(policy).await?;
-    let told = &reply.value;
-    let outcome = CommandOutcome::of_list(&told.days);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
+    console.show(&reply, || show_dry_run(policy, &reply.value, console))?;
+    Ok(CommandOutcome::of_list(&reply.value.days))
+}
+
+fn show_dry_run(policy: &str, told: &DryRun, console: &Console) -> Result<(), Failure> {
     if !told.running {
         terminal::note(&format!(
             "{policy} is not on a dry run; `@mode(\"dry_run\")` before it tries it"
@@ -281,7 +241,7 @@ pub async fn dry_run(
     }
     if told.days.is_empty() {
         terminal::note("it would have changed no answer so far");
-        return Ok(outcome);
+        return Ok(());
     }
     let days: Vec<Vec<String>> = told
         .days
@@ -307,25 +267,20 @@ pub async fn dry_run(
             ))?;
         }
     }
-    Ok(outcome)
+    Ok(())
 }
 
 /// Prints a template, or the names of all.
-///
-/// # Errors
-/// For a name that is none.
-pub fn template(name: Option<&str>, console: &Console) -> Result<CommandOutcome, Failure> {
+pub fn template(name: Option<&str>, console: &Console) -> CommandResult {
     let Some(name) = name else {
-        if console.json {
-            let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
-            console.json(&serde_json::json!({ "templates": names }))?;
-            return Ok(CommandOutcome::Done);
-        }
-        for (name, text) in TEMPLATES {
-            let first = text.lines().next().unwrap_or_default();
-            console.line(&format!("{name:<22} {}", first.trim_start_matches("// ")))?;
-        }
-        return Ok(CommandOutcome::Done);
+        let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
+        return console.show(&json!({ "templates": names }), || {
+            for (name, text) in TEMPLATES {
+                let first = text.lines().next().unwrap_or_default();
+                console.line(&format!("{name:<22} {}", first.trim_start_matches("// ")))?;
+            }
+            Ok(())
+        });
     };
     let found = TEMPLATES.iter().find(|(known, _)| *known == name);
     let (_, text) = found.ok_or_else(|| {

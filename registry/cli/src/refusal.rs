@@ -13,23 +13,17 @@ pub struct Problem {
     /// Kind of the problem, as a URL or path.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Title of the kind.
     pub title: String,
-    /// The HTTP status.
     pub status: u16,
-    /// What is wrong with this request.
     pub detail: String,
-    /// Invalid members of the request.
     pub errors: Vec<ProblemMember>,
 }
 
-/// An invalid member of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProblemMember {
     /// RFC 6901 pointer to it.
     pub pointer: String,
-    /// Why it is invalid.
     pub detail: String,
 }
 
@@ -41,20 +35,13 @@ pub enum ClientError {
         "no registry answers at {base} ({reason}); start one with `a2a-registry serve`, or name \
          another with --registry URL"
     )]
-    Unreachable {
-        /// The registry's URL.
-        base: String,
-        /// The innermost cause.
-        reason: String,
-    },
+    Unreachable { base: String, reason: String },
     /// The registry refused the request with a problem document.
     #[error("{}", describe(.problem, .retry_after.as_deref()))]
     Refused {
-        /// The problem document, parsed.
         problem: Box<Problem>,
         /// The document as received.
         raw: Bytes,
-        /// `Retry-After` of the response.
         retry_after: Option<String>,
     },
     /// The response is not a registry's.
@@ -62,9 +49,7 @@ pub enum ClientError {
         "{url} answered HTTP {status} with {what}; is a registry running there? check --registry"
     )]
     NotARegistry {
-        /// URL of the request.
         url: String,
-        /// The status.
         status: u16,
         /// Content of the response.
         what: String,
@@ -78,14 +63,8 @@ pub enum ClientError {
     /// The registry did not answer a request that changes nothing.
     #[error("{0}; see its /readyz, or wait longer with --registry-timeout")]
     NotAnswered(String),
-    /// The registry redirects.
     #[error("{base} redirects to {location}; give that registry's URL with --registry")]
-    Moved {
-        /// The registry's URL.
-        base: String,
-        /// Where it redirects to.
-        location: String,
-    },
+    Moved { base: String, location: String },
     /// Any other failure, as a sentence.
     #[error("{0}")]
     Failed(String),
@@ -133,6 +112,15 @@ impl ClientError {
             }
             Self::Moved { base, location } => format!("{base} redirects to {location}"),
         }
+    }
+}
+
+/// What was found, or `None` where the registry has no such thing that the caller may see.
+pub fn if_found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.status() == Some(404) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::target::registration;
 
 /// The longest file of names that is read, in bytes.
@@ -53,7 +53,7 @@ struct RegisteredName {
     is_recorded: bool,
     /// The domain, once it was shown.
     view: Option<DomainView>,
-    /// What `--json` prints.
+    /// What `--json` prints of it.
     raw: Bytes,
 }
 
@@ -93,11 +93,7 @@ impl Default for Registering {
 /// # Errors
 /// Where the registry cannot be reached, or takes no more; an item that it refuses, or that brings no card, is a line,
 /// and exit code 1.
-pub async fn run(
-    arguments: &RegisterArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &RegisterArgs, client: &Client, console: &Console) -> CommandResult {
     let mut names = arguments.names.clone();
     if let Some(file) = &arguments.file {
         names.extend(read_names(file)?);
@@ -187,7 +183,7 @@ async fn add_agents_of(
     registry: &str,
     names: &mut Vec<String>,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let agents = peer::agents_of(registry).await?;
     if agents.names.is_empty() && agents.left_out.is_empty() {
         return Err(Failure::No(format!(

@@ -1,6 +1,6 @@
 //! `review`: the curators' queue.
 
-use a2a_registry_api::{BreakGlass, Review, ReviewDecision, ReviewDetail, ReviewPatch};
+use a2a_registry_api::{BreakGlass, NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::timestamp::Timestamp;
 use clap::{Args, Subcommand};
@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::client::{Client, RegistryResponse};
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{PageArgs, next_page};
+use super::failure::{CommandResult, Failure};
+use super::list::{Listing, PageArgs};
 use super::show::{print_diff, print_similar};
 use super::signature::signature_lines;
-use super::{invocation, table, terminal};
+use super::{agent, invocation, table, terminal};
 
 /// What `review` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -68,7 +68,7 @@ pub enum ReviewCommand {
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
     /// admission, report, recertification or `break_glass`
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND")]
     kind: Option<ReviewKind>,
     /// first, none, low, high or critical; several times for more
     #[arg(long, value_name = "CLASS", value_parser = ["first", "none", "low", "high", "critical"])]
@@ -85,8 +85,8 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The parameters of the list.
-    pub fn query(&self, state: Option<&str>) -> Vec<(&'static str, String)> {
+    /// The parameters of a page of the list.
+    pub fn query(&self, state: Option<&str>, page: &PageArgs) -> Vec<(&'static str, String)> {
         let mut query = Vec::new();
         query.extend(state.map(|state| ("state", state.to_owned())));
         query.extend(self.kind.map(|kind| ("kind", kind.to_string())));
@@ -98,6 +98,8 @@ impl FilterArgs {
         query.extend(self.domain.clone().map(|domain| ("domain", domain)));
         query.extend(self.assignee.clone().map(|name| ("assignee", name)));
         query.extend(self.mine.then(|| ("mine", "true".to_owned())));
+        query.extend(page.limit.map(|size| ("page_size", size.to_string())));
+        query.extend(page.page_token.clone().map(|token| ("page_token", token)));
         query
     }
 
@@ -108,12 +110,9 @@ impl FilterArgs {
             "change_class" => format!(" --change {value}"),
             name => format!(" --{name} {}", invocation::quote(&value)),
         };
-        self.query(None).into_iter().map(option).collect()
+        let query = self.query(None, &PageArgs::default());
+        query.into_iter().map(option).collect()
     }
-}
-
-fn kind(text: &str) -> Result<ReviewKind, String> {
-    text.parse()
 }
 
 /// A decision.
@@ -154,15 +153,7 @@ pub struct BreakGlassArgs {
     reason: String,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &ReviewCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &ReviewCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         ReviewCommand::List {
             state,
@@ -171,12 +162,7 @@ pub async fn run(
         } => list(state, filter, page, client, console).await,
         ReviewCommand::Show { id } => {
             let reply = client.review(*id).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                show(console, &reply.value)?;
-            }
-            Ok(CommandOutcome::Done)
+            console.show(&reply, || show(console, &reply.value))
         }
         ReviewCommand::Approve(decision) => decide("approve", decision, client, console).await,
         ReviewCommand::Reject(decision) => decide("reject", decision, client, console).await,
@@ -185,13 +171,11 @@ pub async fn run(
             tell(console, &client.withdraw_approval(*id).await?)
         }
         ReviewCommand::Comment { id, text } => {
-            let reply = client.comment(*id, text).await?;
-            if console.json {
-                console.raw_json(&reply.raw)?;
-            } else {
-                console.line(&format!("commented as {}", reply.value.author))?;
-            }
-            Ok(CommandOutcome::Done)
+            let new = NewComment { text: text.clone() };
+            let reply = client.comment(*id, &new).await?;
+            console.show(&reply, || {
+                console.line(&format!("commented as {}", reply.value.author))
+            })
         }
         ReviewCommand::Assign { id, to, due } => {
             let patch = ReviewPatch {
@@ -208,9 +192,7 @@ fn moment(text: &str) -> Result<String, Failure> {
     if text.is_empty() {
         return Ok(String::new());
     }
-    let day: Result<Timestamp, String> = format!("{text}T00:00:00Z").parse();
-    let moment = day.or_else(|_| text.parse::<Timestamp>());
-    moment
+    agent::moment(text)
         .map(Timestamp::to_rfc3339)
         .map_err(|error| Failure::new(format!("--due: {error}")))
 }
@@ -221,7 +203,7 @@ async fn list(
     page: &PageArgs,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let asked = match state {
         "all" => None,
         state => Some(
@@ -231,40 +213,25 @@ async fn list(
         ),
     };
     let asked = asked.map(ReviewState::as_str);
-    let reply = client
-        .reviews(filter.query(asked), page.limit, page.page_token.as_deref())
-        .await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::of_list(&reply.value.reviews));
-    }
-    if reply.value.reviews.is_empty() {
-        terminal::note(&format!("no review is {state}"));
-        return Ok(CommandOutcome::No);
-    }
-    let rows: Vec<_> = reply
-        .value
-        .reviews
-        .iter()
-        .map(|review| {
-            vec![
-                review.id.to_string(),
-                console.short(&review.name, 40),
-                review.domain.clone(),
-                change(review),
-                review.state.to_string(),
-                review.created_at.to_readable(),
-            ]
-        })
-        .collect();
-    table::print(
-        console,
-        &["REVIEW", "AGENT", "DOMAIN", "CHANGE", "STATE", "SINCE"],
-        &rows,
-    )?;
-    let command = format!("review list --state {state}{}", filter.options());
-    next_page(&command, page.limit, reply.value.next_page_token.as_deref());
-    Ok(CommandOutcome::Done)
+    let reply = client.reviews(&filter.query(asked, page)).await?;
+    let listing = Listing {
+        command: &format!("review list --state {state}{}", filter.options()),
+        limit: page.limit,
+        header: ["REVIEW", "AGENT", "DOMAIN", "CHANGE", "STATE", "SINCE"],
+        empty: &format!("no review is {state}"),
+    };
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.reviews, next, |review| {
+        [
+            review.id.to_string(),
+            console.short(&review.name, 40),
+            review.domain.clone(),
+            change(review),
+            review.state.to_string(),
+            review.created_at.to_readable(),
+        ]
+    })
 }
 
 pub(super) fn change(review: &Review) -> String {
@@ -391,7 +358,7 @@ async fn decide(
     decision: &DecisionArgs,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let Some(id) = decision.id else {
         return super::review_bulk::decide_all(verb == "approve", decision, client, console).await;
     };
@@ -402,30 +369,23 @@ async fn decide(
     tell(console, &client.decide(id, verb, &body).await?)
 }
 
-async fn break_glass(
-    alone: &BreakGlassArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn break_glass(alone: &BreakGlassArgs, client: &Client, console: &Console) -> CommandResult {
     let body = ReviewDecision {
         digest: digest_of(alone.id, alone.digest.as_ref(), client).await?,
         reason: alone.reason.clone(),
     };
     let reply = client.decide(alone.id, "break-glass", &body).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
     let review = &reply.value;
     let until = review.due.map(Timestamp::to_readable).unwrap_or_default();
-    console.line(&format!(
-        "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
-        review.name,
-        review.agent,
-        review.id,
-        review.served_clause()
-    ))?;
-    Ok(CommandOutcome::Done)
+    console.show(&reply, || {
+        console.line(&format!(
+            "{} ({}) is approved by you alone until {until}; review {} is there for others to confirm it{}",
+            review.name,
+            review.agent,
+            review.id,
+            review.served_clause()
+        ))
+    })
 }
 
 /// The digest to decide on: the one given, else the review's, which is told.
@@ -445,13 +405,8 @@ async fn digest_of(id: Uuid, given: Option<&String>, client: &Client) -> Result<
     Ok(review.digest)
 }
 
-fn tell(console: &Console, reply: &RegistryResponse<Review>) -> Result<CommandOutcome, Failure> {
-    if console.json {
-        console.raw_json(&reply.raw)?;
-    } else {
-        console.line(&sentence(&reply.value))?;
-    }
-    Ok(CommandOutcome::Done)
+fn tell(console: &Console, reply: &RegistryResponse<Review>) -> CommandResult {
+    console.show(reply, || console.line(&sentence(&reply.value)))
 }
 
 /// The state of what a review decides, which approvals it still needs, and what is served now.

@@ -6,23 +6,24 @@ use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
 use super::client::Client;
 use super::confirm::confirm;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
+use super::list::PageArgs;
 use super::review::{DecisionArgs, change, sentence};
 use super::terminal;
 
 /// Decides the open reviews that fit, with the digests that were shown.
-///
-/// # Errors
-/// Where the registry is away or refuses, or nobody confirms.
 pub async fn decide_all(
     approve: bool,
     decision: &DecisionArgs,
     client: &Client,
     console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let limit = u32::try_from(MAX_DECISIONS).unwrap_or(u32::MAX);
-    let query = decision.filter.query(Some("open"));
-    let found = client.reviews(query, Some(limit), None).await?.value;
+) -> CommandResult {
+    let page = PageArgs {
+        limit: Some(u32::try_from(MAX_DECISIONS).unwrap_or(u32::MAX)),
+        page_token: None,
+    };
+    let query = decision.filter.query(Some("open"), &page);
+    let found = client.reviews(&query).await?.value;
     if found.reviews.is_empty() {
         return Err(Failure::No("no open review fits".to_owned()));
     }
@@ -36,12 +37,10 @@ pub async fn decide_all(
     }
     let verb = if approve { "approving" } else { "rejecting" };
     let count = found.reviews.len();
-    if !confirm(
+    confirm(
         &format!("{verb} the content of {count} reviews"),
         decision.yes,
-    )? {
-        return Err(Failure::No("nothing was changed".to_owned()));
-    }
+    )?;
     let item = |review: Review| BulkDecisionItem {
         review: review.id,
         digest: review.digest,
@@ -52,12 +51,9 @@ pub async fn decide_all(
         decisions: found.reviews.into_iter().map(item).collect(),
     };
     let reply = client.decide_all(&what).await?;
-    let failed = reply.value.outcomes.iter();
-    let failed = failed.filter(|one| one.problem.is_some()).count();
-    if console.json {
-        console.raw_json(&reply.raw)?;
-    } else {
-        for outcome in &reply.value.outcomes {
+    let outcomes = &reply.value.outcomes;
+    console.show(&reply, || {
+        for outcome in outcomes {
             if let Some(review) = &outcome.review {
                 console.line(&sentence(review))?;
             }
@@ -65,11 +61,10 @@ pub async fn decide_all(
                 console.line(&format!("{}: not decided: {}", outcome.id, problem.detail))?;
             }
         }
-    }
-    Ok(match failed {
-        0 => CommandOutcome::Done,
-        _ => CommandOutcome::No,
-    })
+        Ok(())
+    })?;
+    let decided = outcomes.iter().all(|outcome| outcome.problem.is_none());
+    Ok(CommandOutcome::done_if(decided))
 }
 
 fn listed(review: &Review) -> String {

@@ -7,9 +7,6 @@ use super::console::Console;
 use super::failure::Failure;
 
 /// Shows it. Empty parts are left out.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn show(console: &Console, detail: &ReviewDetail) -> Result<(), Failure> {
     if let Some(description) = &detail.description {
         console.line(&format!("description: {description}"))?;

@@ -2,15 +2,15 @@
 
 mod hits;
 
-use a2a_registry_api::{AgentList, HitFields, Summary};
+use a2a_registry_api::{AgentList, HitFields, NewSavedSearch, Summary};
 use a2a_registry_server::search::query::SearchQuery;
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::client::Client;
+use super::client::{Client, encode};
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::{invocation, terminal};
 
 /// What `search` takes. Repeated values of one filter are OR, different filters AND.
@@ -227,15 +227,7 @@ impl SearchArgs {
     }
 }
 
-/// Searches and shows one page.
-///
-/// # Errors
-/// Where the registry is away or does not understand a filter.
-pub async fn run(
-    arguments: &SearchArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &SearchArgs, client: &Client, console: &Console) -> CommandResult {
     if !arguments.fields.is_empty() && !console.json {
         return Err(Failure::Failed(
             "--fields chooses members of the JSON; give --json as well".to_owned(),
@@ -246,12 +238,16 @@ pub async fn run(
         None => arguments.query(),
     };
     if let Some(name) = &arguments.save {
-        client.save_search(name, &query).await?;
+        let new = NewSavedSearch {
+            name: name.clone(),
+            query: encode(&query)?,
+        };
+        client.save_search(&new).await?;
     }
     if console.json {
         let reply = client.search::<AnyHits>(&query).await?;
         console.raw_json(&reply.raw)?;
-        return Ok(outcome(&reply.value.agents));
+        return Ok(CommandOutcome::of_list(&reply.value.agents));
     }
     if console.interactive {
         let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
@@ -287,20 +283,13 @@ pub async fn run(
     if let Some(token) = &list.next_page_token {
         terminal::note(&format!("more with: {}", arguments.next_page(token)));
     }
-    Ok(outcome(&list.agents))
+    Ok(CommandOutcome::of_list(&list.agents))
 }
 
 /// A page of which nothing is read but how many hits it has.
 #[derive(Deserialize)]
 struct AnyHits {
     agents: Vec<IgnoredAny>,
-}
-
-fn outcome<T>(hits: &[T]) -> CommandOutcome {
-    match hits.is_empty() {
-        true => CommandOutcome::No,
-        false => CommandOutcome::Done,
-    }
 }
 
 /// What an agent speaks: `JSONRPC 1.0, HTTP+JSON 1.0`.

@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::signals::{EndSignals, Hangup};
 use agent::AgentArgs;
 pub(super) use transcript::Transcript;
@@ -59,14 +59,7 @@ pub struct SendArgs {
 }
 
 /// Sends, and prints the answer as it arrives.
-///
-/// # Errors
-/// Where the agent is unknown, its card cannot be read, or it gives no answer.
-pub async fn run(
-    arguments: &SendArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &SendArgs, client: &Client, console: &Console) -> CommandResult {
     let mut parts: Vec<Part> = arguments.text.clone().map(Part::Text).into_iter().collect();
     parts.extend(files::parts(&arguments.file, &arguments.data)?);
     if arguments.interactive {
@@ -118,7 +111,7 @@ async fn answered(
     let Some(opened) = opened else {
         return Ok((interruption::before_a_task()?, None));
     };
-    let stream = opened.map_err(failure)?;
+    let stream = opened?;
     let out = arguments.out.as_deref();
     let mut transcript = Transcript::new(console, arguments.agent.raw);
     transcript.in_conversation = arguments.interactive;
@@ -182,10 +175,6 @@ fn failure_of_a_task(error: &TalkError, stream: &EventStream, arguments: &AgentA
         )),
         None => Failure::new(error.to_string()),
     }
-}
-
-pub(super) fn failure(error: TalkError) -> Failure {
-    Failure::new(error.to_string())
 }
 
 /// An agent that fails, refuses or is not done yet has answered no.

@@ -12,7 +12,6 @@ use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_server::config::{Config, Overrides, read_secret_file};
 use a2a_registry_server::context::Context;
 use a2a_registry_server::descriptors::DescriptorBudget;
-use a2a_registry_server::error::StartError;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::jobs::Models;
 use a2a_registry_server::metrics::Metrics;
@@ -27,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::signals::{EndSignals, Hangup};
 use super::{logging, terminal};
 
@@ -70,8 +69,7 @@ impl ServerArgs {
             public_url: self.public_url.clone(),
             approve_all: self.approve_all,
         };
-        config::load(self.config.as_ref(), &overrides)
-            .map_err(|error| Failure::new(error.to_string()))
+        Ok(config::load(self.config.as_ref(), &overrides)?)
     }
 }
 
@@ -107,7 +105,6 @@ pub enum Role {
 pub struct Roles {
     /// API, pages and index.
     pub api: bool,
-    /// Crawler.
     pub crawler: bool,
 }
 
@@ -145,10 +142,7 @@ impl Roles {
 }
 
 /// Serves until asked to end.
-///
-/// # Errors
-/// Where the configuration, the port, the data folder or the database does not allow it.
-pub async fn run(arguments: ServeArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: ServeArgs, console: &Console) -> CommandResult {
     let config = arguments.server.load()?;
     if arguments.print_config {
         let text = config
@@ -182,52 +176,43 @@ pub async fn run(arguments: ServeArgs, console: &Console) -> Result<CommandOutco
     tracing::info!("shutting down; requests under way may finish first");
     server.stop(&mut signals).await?;
     tracing::info!("ended");
-    announce_end(console)?;
-    Ok(CommandOutcome::Done)
+    announce_end(console)
 }
 
 /// Says that it serves, and where. With `--json` that is one line, so that a program that starts it with port 0 learns
 /// the port, and when to go on, without reading sentences.
-fn announce(server: &Server, roles: Roles, console: &Console) -> Result<(), Failure> {
-    if console.json {
-        let mut told = json!({"state": "serving", "roles": roles.names()});
-        let url = roles.api.then_some(&server.url);
-        for (name, value) in [
-            ("url", url),
-            ("metrics_url", server.metrics_url.as_ref()),
-            ("admin_token", server.admin_token.as_ref()),
-        ] {
-            if let Some(value) = value {
-                told[name] = value.as_str().into();
-            }
+fn announce(server: &Server, roles: Roles, console: &Console) -> CommandResult {
+    let mut told = json!({"state": "serving", "roles": roles.names()});
+    let url = roles.api.then_some(&server.url);
+    for (name, value) in [
+        ("url", url),
+        ("metrics_url", server.metrics_url.as_ref()),
+        ("admin_token", server.admin_token.as_ref()),
+    ] {
+        if let Some(value) = value {
+            told[name] = value.as_str().into();
         }
-        return console.json(&told);
     }
-    if let Some(token) = &server.admin_token {
-        console.line(&format!(
-            "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
-        ))?;
-    }
-    if let Some(url) = &server.metrics_url {
-        console.line(&format!("metrics on {url}"))?;
-    }
-    if roles.api {
-        console.line(&format!("listening on {}", server.url))
-    } else {
-        console.line("crawling; another process answers requests")
-    }
+    console.show(&told, || {
+        if let Some(token) = &server.admin_token {
+            console.line(&format!(
+                "admin token: {token} (shown this once; `a2a-registry token reset-admin` replaces it)"
+            ))?;
+        }
+        if let Some(url) = &server.metrics_url {
+            console.line(&format!("metrics on {url}"))?;
+        }
+        if roles.api {
+            console.line(&format!("listening on {}", server.url))
+        } else {
+            console.line("crawling; another process answers requests")
+        }
+    })
 }
 
 /// Says that it has ended in order.
-///
-/// # Errors
-/// Where standard output takes no more.
-pub(super) fn announce_end(console: &Console) -> Result<(), Failure> {
-    if console.json {
-        console.json(&json!({"state": "stopped"}))
-    } else {
-        console.line("stopped")
-    }
+pub(super) fn announce_end(console: &Console) -> CommandResult {
+    console.show(&json!({"state": "stopped"}), || console.line("stopped"))
 }
 
 /// A registry that runs in this process.
@@ -247,9 +232,6 @@ pub struct Server {
 
 impl Server {
     /// Takes the port, puts the registry together and starts it.
-    ///
-    /// # Errors
-    /// In one line: the process may open too few files, the port is taken, the data folder is taken, the database is away, …
     pub async fn start(mut config: Config, roles: Roles) -> Result<Self, Failure> {
         if let Some(line) = DescriptorBudget::of(&config).shortage() {
             return Err(Failure::new(line));
@@ -276,10 +258,8 @@ impl Server {
         let chosen = bootstrap_token()?;
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
-        let network = Network::of_system(&config, clock.clone()).map_err(start_failure)?;
-        let started = Context::build(config, clock, entropy, network, chosen.as_deref())
-            .await
-            .map_err(start_failure)?;
+        let network = Network::of_system(&config, clock.clone())?;
+        let started = Context::build(config, clock, entropy, network, chosen.as_deref()).await?;
         if let Some(reason) = &started.rebuild {
             tracing::info!(reason, "the search index is being rebuilt");
         }
@@ -305,9 +285,6 @@ impl Server {
     }
 
     /// Waits until it ends by itself, which it does only when something is wrong.
-    ///
-    /// # Errors
-    /// What was wrong.
     pub async fn ended(&mut self) -> Result<(), Failure> {
         (&mut self.task)
             .await
@@ -371,11 +348,6 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
         .map_err(|error| Failure::new(format!("the port cannot be read: {error}")))
 }
 
-fn start_failure(error: StartError) -> Failure {
-    Failure::new(error.to_string())
-}
-
-/// What is run.
 struct ServerParts {
     app: Arc<Context>,
     roles: Roles,

@@ -2,12 +2,13 @@
 
 use a2a_registry_api::Session;
 use clap::Subcommand;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::CommandResult;
+use super::list::{Listing, PageArgs};
 
 /// What `session` takes.
 #[derive(Subcommand, Debug, Clone)]
@@ -21,40 +22,24 @@ pub enum SessionCommand {
     },
 }
 
-/// Does it, by asking the registry.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &SessionCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &SessionCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         SessionCommand::List(page) => list(page, client, console).await,
         SessionCommand::Revoke { id } => {
             client.revoke_session(*id).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "revoked": id }))?;
-            } else {
-                console.line(&format!("{id} is revoked"))?;
-            }
-            Ok(CommandOutcome::Done)
+            console.show(&json!({ "revoked": id }), || {
+                console.line(&format!("{id} is revoked"))
+            })
         }
     }
 }
 
-async fn list(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .sessions(page.limit, page.page_token.as_deref())
-        .await?;
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.sessions(page).await?;
     let listing = Listing {
         command: "session list",
-        header: &[
+        limit: page.limit,
+        header: [
             "ID",
             "ACCOUNT",
             "BROWSER",
@@ -65,13 +50,10 @@ async fn list(
         ],
         empty: "nobody is signed in",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.sessions,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |session| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.sessions, next, |session| {
+        [
             session.id.to_string(),
             session.account.clone(),
             session.browser.clone(),

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
+use super::list::PageArgs;
 use super::search::{speaks, trust};
 use super::send::agent::{self, AgentArgs};
-use super::send::failure;
 use super::signature::signature_lines;
 use super::{table, terminal};
 
@@ -55,32 +55,17 @@ pub struct ShowArgs {
 }
 
 /// Asks the agent for its extended card, and prints it as JSON.
-async fn extended(
-    arguments: &ShowArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn extended(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
     let agent = agent::open(&arguments.agent, client, console).await?;
-    let card = agent.extended_card().await.map_err(failure)?;
-    if console.json {
-        console.json(&card)?;
-    } else {
+    let card = agent.extended_card().await?;
+    console.show(&card, || {
         let text = serde_json::to_string_pretty(&card);
         let text = text.map_err(|error| Failure::new(error.to_string()))?;
-        console.write(terminal::lines(&(text + "\n")).as_bytes())?;
-    }
-    Ok(CommandOutcome::Done)
+        console.write(terminal::lines(&(text + "\n")).as_bytes())
+    })
 }
 
-/// Shows it.
-///
-/// # Errors
-/// Where the registry is away; [`Failure::No`] where there is no such agent.
-pub async fn run(
-    arguments: &ShowArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &ShowArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.extended {
         return extended(arguments, client, console).await;
     }
@@ -94,29 +79,22 @@ pub async fn run(
             }),
         };
         console.write(&bytes?)?;
+        Ok(CommandOutcome::Done)
     } else if arguments.versions {
-        return versions(id, client, console).await;
+        versions(id, client, console).await
     } else if arguments.findings {
-        findings(id, client, console).await?;
+        let reply = client.findings(id).await?;
+        console.show(&reply, || print_findings(console, &reply.value.findings))
     } else if arguments.similar {
-        return similar(id, client, console).await;
+        similar(id, client, console).await
     } else if arguments.diff {
         let (from, to) = (arguments.from.as_deref(), arguments.to.as_deref());
-        let reply = client.diff(id, from, to).await?;
-        if console.json {
-            console.raw_json(&reply.raw)?;
-        } else {
-            print_diff(console, &reply.value)?;
-        }
+        let reply = client.diff(id, &[("from", from), ("to", to)]).await?;
+        console.show(&reply, || print_diff(console, &reply.value))
     } else {
         let reply = client.agent(id).await?;
-        if console.json {
-            console.raw_json(&reply.raw)?;
-        } else {
-            show(console, &reply.value)?;
-        }
+        console.show(&reply, || show(console, &reply.value))
     }
-    Ok(CommandOutcome::Done)
 }
 
 /// Says on standard error what a conversion came to, so that standard output is the card alone.
@@ -135,11 +113,11 @@ fn tell_losses(target: ConversionTarget, losses: &[String]) {
     }
 }
 
-async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn versions(id: Uuid, client: &Client, console: &Console) -> CommandResult {
     let mut token = None;
     let mut rows = Vec::new();
     loop {
-        let reply = client.versions(id, token.as_deref()).await?;
+        let reply = client.versions(id, &PageArgs::longest(token)).await?;
         if console.json {
             console.raw_json(&reply.raw)?;
         }
@@ -191,31 +169,26 @@ async fn versions(id: Uuid, client: &Client, console: &Console) -> Result<Comman
     Ok(outcome)
 }
 
-async fn similar(id: Uuid, client: &Client, console: &Console) -> Result<CommandOutcome, Failure> {
+async fn similar(id: Uuid, client: &Client, console: &Console) -> CommandResult {
     let reply = client.similar(id).await?;
     let Similar {
         agents,
         mode,
         duplicates,
     } = &reply.value;
-    let outcome = CommandOutcome::of_list(agents);
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    print_similar(console, agents, duplicates.as_ref())?;
-    match agents.is_empty() {
-        true => terminal::note("no listed agent is similar to it"),
-        false if mode == "semantic" => terminal::note("compared by meaning"),
-        false => terminal::note("compared by words"),
-    }
-    Ok(outcome)
+    console.show(&reply, || {
+        print_similar(console, agents, duplicates.as_ref())?;
+        terminal::note(match agents.is_empty() {
+            true => "no listed agent is similar to it",
+            false if mode == "semantic" => "compared by meaning",
+            false => "compared by words",
+        });
+        Ok(())
+    })?;
+    Ok(CommandOutcome::of_list(agents))
 }
 
 /// Similar agents and duplicates, one line each.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_similar(
     console: &Console,
     similar: &[Hit],
@@ -240,18 +213,7 @@ pub fn print_similar(
     Ok(())
 }
 
-async fn findings(id: Uuid, client: &Client, console: &Console) -> Result<(), Failure> {
-    let reply = client.findings(id).await?;
-    if console.json {
-        return console.raw_json(&reply.raw);
-    }
-    print_findings(console, &reply.value.findings)
-}
-
 /// A table of findings, or the word that there are none.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(), Failure> {
     if findings.is_empty() {
         terminal::note("nothing was found");
@@ -287,9 +249,6 @@ pub fn print_findings(console: &Console, findings: &[FindingView]) -> Result<(),
 }
 
 /// What changed, and how much it matters.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print_diff(console: &Console, diff: &Diff) -> Result<(), Failure> {
     let text = |value: &Option<serde_json::Value>| match value {
         None => "-".to_owned(),

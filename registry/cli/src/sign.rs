@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use url::Url;
 
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::{lint, terminal};
 
 /// What `sign` takes.
@@ -37,11 +37,7 @@ pub struct SignArgs {
     jwks: Option<PathBuf>,
 }
 
-/// Signs a card and writes it.
-///
-/// # Errors
-/// Where card or key cannot be read or do not serve, or nothing can be written.
-pub async fn run(arguments: &SignArgs, console: &Console) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &SignArgs, console: &Console) -> CommandResult {
     let bytes = lint::load(&arguments.card).await?.bytes;
     let random = SystemRandom::new();
     let key = read_key(&arguments.key, &random)?;

@@ -27,10 +27,6 @@ pub struct EndSignals {
 }
 
 impl EndSignals {
-    /// Begins to listen.
-    ///
-    /// # Errors
-    /// Where the system does not let this process listen.
     #[cfg(unix)]
     pub fn listen(meaning: Hangup) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -46,10 +42,6 @@ impl EndSignals {
         })
     }
 
-    /// Begins to listen.
-    ///
-    /// # Errors
-    /// Never on this system.
     #[cfg(not(unix))]
     pub fn listen(_: Hangup) -> Result<Self, Failure> {
         Ok(Self {})

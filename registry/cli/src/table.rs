@@ -19,9 +19,6 @@ const NARROWEST: usize = 12;
 const BETWEEN: usize = 2;
 
 /// Writes a table. Cells may hold foreign text: they are made safe and shortened here.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
     let columns = console.columns();
     if console.interactive && columns.is_some_and(|columns| !fits(columns, header, rows)) {
@@ -63,9 +60,6 @@ fn as_facts(console: &Console, header: &[&str], rows: &[Vec<String>]) -> Result<
 }
 
 /// Writes `name: value` lines, values aligned; rows without a value are left out.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn facts(console: &Console, rows: &[(&str, String)]) -> Result<(), Failure> {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {

@@ -92,9 +92,7 @@ fn is_well_known(url: &Url) -> bool {
 /// How an agent is named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentName {
-    /// The registry's identifier.
     Id(Uuid),
-    /// A URN.
     Urn(String),
     /// The URL of its card, or of an interface.
     Url(Url),

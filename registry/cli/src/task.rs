@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::next_page;
+use super::failure::{CommandOutcome, CommandResult, Failure};
+use super::list::Listing;
 use super::send::agent::{self, AgentArgs};
-use super::send::{Transcript, failure, follow};
+use super::send::{Transcript, follow};
 use super::signals::{EndSignals, Hangup};
 use super::task_push::{self, PushCommand};
-use super::{invocation, table, terminal};
+use super::{invocation, terminal};
 
 /// What `task` takes.
 #[derive(Subcommand, Clone)]
@@ -62,32 +62,21 @@ pub struct TaskListArgs {
     page_token: Option<String>,
 }
 
-/// Does it, by asking the agent.
-///
-/// # Errors
-/// Where the agent is unknown, its card cannot be read, or it refuses.
-pub async fn run(
-    command: &TaskCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &TaskCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         TaskCommand::Get(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.task(&arguments.task).await.map_err(failure)?;
-            show(&answer, arguments, console)?;
-            Ok(CommandOutcome::Done)
+            let answer = agent.task(&arguments.task).await?;
+            show(&answer, arguments, console)
         }
         TaskCommand::List(arguments) => list(arguments, client, console).await,
         TaskCommand::Push(command) => task_push::run(command, client, console).await,
         TaskCommand::Cancel(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
-            let answer = agent.cancel(&arguments.task).await.map_err(failure)?;
+            let answer = agent.cancel(&arguments.task).await?;
             show(&answer, arguments, console)?;
-            Ok(match answer.state.as_deref() {
-                Some("canceled") => CommandOutcome::Done,
-                _ => CommandOutcome::No,
-            })
+            let is_canceled = answer.state.as_deref() == Some("canceled");
+            Ok(CommandOutcome::done_if(is_canceled))
         }
         TaskCommand::Subscribe(arguments) => {
             let agent = agent::open(&arguments.agent, client, console).await?;
@@ -96,31 +85,25 @@ pub async fn run(
                 opened = agent.subscribe(&arguments.task) => opened,
                 () = signals.next() => return Err(Failure::Interrupted),
             };
-            let stream = opened.map_err(failure)?;
             let transcript = Transcript::new(console, arguments.agent.raw);
-            let followed = follow(stream, &arguments.agent, None, &mut signals, transcript);
+            let followed = follow(opened?, &arguments.agent, None, &mut signals, transcript);
             Ok(followed.await?.0)
         }
     }
 }
 
 /// Prints a task: its text on standard output, its state and conversation beside it.
-fn show(answer: &AgentAnswer, arguments: &OneTask, console: &Console) -> Result<(), Failure> {
-    if console.json {
-        return console.json(&answer.raw);
-    }
-    let state = answer.state.as_deref().unwrap_or("unknown");
-    let context = answer.context_id.as_deref();
-    let context = context.map_or_else(String::new, |context| format!(", in context {context}"));
-    terminal::note(&format!("task {} is {state}{context}", arguments.task));
-    Transcript::new(console, arguments.agent.raw).end(answer, &arguments.agent)
+fn show(answer: &AgentAnswer, arguments: &OneTask, console: &Console) -> CommandResult {
+    console.show(&answer.raw, || {
+        let state = answer.state.as_deref().unwrap_or("unknown");
+        let context = answer.context_id.as_deref();
+        let context = context.map_or_else(String::new, |context| format!(", in context {context}"));
+        terminal::note(&format!("task {} is {state}{context}", arguments.task));
+        Transcript::new(console, arguments.agent.raw).end(answer, &arguments.agent)
+    })
 }
 
-async fn list(
-    arguments: &TaskListArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn list(arguments: &TaskListArgs, client: &Client, console: &Console) -> CommandResult {
     let agent = agent::open(&arguments.agent, client, console).await?;
     let query = TaskQuery {
         context_id: arguments.context.clone(),
@@ -128,33 +111,25 @@ async fn list(
         page_size: arguments.limit,
         page_token: arguments.page_token.clone(),
     };
-    let page = agent.tasks(&query).await.map_err(failure)?;
-    let outcome = CommandOutcome::of_list(&page.tasks);
-    if console.json {
-        console.json(&page.raw)?;
-        return Ok(outcome);
-    }
-    if page.tasks.is_empty() {
-        terminal::note("the agent shows no tasks");
-        return Ok(outcome);
-    }
+    let page = agent.tasks(&query).await?;
+    let listing = Listing {
+        command: &command(arguments),
+        limit: arguments.limit,
+        header: ["ID", "STATE", "CHANGED", "CONTEXT"],
+        empty: "the agent shows no tasks",
+    };
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-    let rows = page.tasks.iter().map(|task| {
-        let changed = task
-            .raw
-            .pointer("/status/timestamp")
-            .and_then(Value::as_str);
-        vec![
+    let next = page.next.as_deref();
+    listing.show(console, &page.raw, &page.tasks, next, |task| {
+        let changed = task.raw.pointer("/status/timestamp");
+        let changed = changed.and_then(Value::as_str);
+        [
             text(task.task_id.as_deref()),
             text(task.state.as_deref()),
             changed.map_or_else(String::new, readable),
             text(task.context_id.as_deref()),
         ]
-    });
-    let rows: Vec<_> = rows.collect();
-    table::print(console, &["ID", "STATE", "CHANGED", "CONTEXT"], &rows)?;
-    next_page(&command(arguments), arguments.limit, page.next.as_deref());
-    Ok(outcome)
+    })
 }
 
 /// A time of an agent as people read it; one that is written otherwise than in RFC 3339 as it came.

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::send::agent;
-use super::send::failure;
 use super::task::OneTask;
 use super::{table, terminal};
 
@@ -58,15 +57,7 @@ pub struct OnePush {
     id: String,
 }
 
-/// Does it, by asking the agent.
-///
-/// # Errors
-/// Where the agent is unknown, its card cannot be read, or it refuses.
-pub async fn run(
-    command: &PushCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &PushCommand, client: &Client, console: &Console) -> CommandResult {
     let of = match command {
         PushCommand::Set(arguments) => &arguments.task,
         PushCommand::List(task) => task,
@@ -80,46 +71,36 @@ pub async fn run(
                 url: arguments.url.clone(),
                 token: arguments.push_token.clone(),
             };
-            let kept = agent.set_push(&of.task, &config).await.map_err(failure)?;
-            show(&[kept], console)
+            let kept = agent.set_push(&of.task, &config).await?;
+            console.show(&document(&kept), || print(&[&kept], console))
         }
         PushCommand::Get(one) => {
-            let config = agent.push_config(&of.task, &one.id).await;
-            show(&[config.map_err(failure)?], console)
+            let config = agent.push_config(&of.task, &one.id).await?;
+            console.show(&document(&config), || print(&[&config], console))
         }
         PushCommand::List(_) => {
-            let configs = agent.push_configs(&of.task).await.map_err(failure)?;
-            if console.json {
-                let configs: Vec<Value> = configs.iter().map(document).collect();
-                console.json(&json!({ "configs": configs }))?;
-            } else if configs.is_empty() {
-                terminal::note("the agent reports the changes of this task to nobody");
-            } else {
-                return show(&configs, console);
-            }
+            let configs = agent.push_configs(&of.task).await?;
+            let documents: Vec<Value> = configs.iter().map(document).collect();
+            console.show(&json!({ "configs": documents }), || {
+                if configs.is_empty() {
+                    terminal::note("the agent reports the changes of this task to nobody");
+                    return Ok(());
+                }
+                print(&configs.iter().collect::<Vec<_>>(), console)
+            })?;
             Ok(CommandOutcome::of_list(&configs))
         }
         PushCommand::Delete(one) => {
-            agent
-                .delete_push(&of.task, &one.id)
-                .await
-                .map_err(failure)?;
-            if console.json {
-                console.json(&json!({ "deleted": one.id }))?;
-            } else {
-                console.line(&format!("{} is deleted", terminal::line(&one.id)))?;
-            }
-            Ok(CommandOutcome::Done)
+            agent.delete_push(&of.task, &one.id).await?;
+            console.show(&json!({ "deleted": one.id }), || {
+                console.line(&format!("{} is deleted", terminal::line(&one.id)))
+            })
         }
     }
 }
 
 /// Prints configurations. Tokens are told only with `--json`: a terminal may be looked at.
-fn show(configs: &[PushConfig], console: &Console) -> Result<CommandOutcome, Failure> {
-    if let ([one], true) = (configs, console.json) {
-        console.json(&document(one))?;
-        return Ok(CommandOutcome::Done);
-    }
+fn print(configs: &[&PushConfig], console: &Console) -> Result<(), Failure> {
     let rows = configs.iter().map(|config| {
         let token = if config.token.is_some() { "yes" } else { "no" };
         vec![
@@ -128,8 +109,7 @@ fn show(configs: &[PushConfig], console: &Console) -> Result<CommandOutcome, Fai
             token.to_owned(),
         ]
     });
-    table::print(console, &["ID", "URL", "TOKEN"], &rows.collect::<Vec<_>>())?;
-    Ok(CommandOutcome::Done)
+    table::print(console, &["ID", "URL", "TOKEN"], &rows.collect::<Vec<_>>())
 }
 
 fn document(config: &PushConfig) -> Value {

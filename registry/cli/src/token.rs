@@ -1,16 +1,20 @@
 //! `token`: API tokens.
 
+use a2a_crawler::SystemClock;
 use a2a_registry_api::{NewToken, Token};
+use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
 use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_server::offline;
 use clap::{Args, Subcommand};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
-use super::local::{self, LocalArgs};
+use super::failure::CommandResult;
+use super::list::{Listing, PageArgs};
+use super::local::LocalArgs;
 use super::terminal;
 
 /// What `token` takes.
@@ -39,56 +43,32 @@ pub struct CreateArgs {
     #[arg(long, value_name = "ACCOUNT")]
     account: String,
     /// Its role: reader, publisher, curator, auditor or admin; an account which exists must have it
-    #[arg(long, value_name = "ROLE", value_parser = role)]
+    #[arg(long, value_name = "ROLE")]
     role: Role,
     /// What it may be used for, several times for more: read, register, curate, audit, admin or decide [default: all that
     /// the roles allow]
-    #[arg(long, value_name = "SCOPE", value_parser = scope)]
+    #[arg(long, value_name = "SCOPE")]
     scope: Vec<Scope>,
     /// Days until it ends, at most 365 [default: 90]
     #[arg(long = "expires", alias = "expires-in-days", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=365))]
     expires_in_days: Option<u32>,
 }
 
-/// A role as it is typed.
-pub(super) fn role(text: &str) -> Result<Role, String> {
-    text.parse()
-}
-
-fn scope(text: &str) -> Result<Scope, String> {
-    text.parse()
-}
-
-/// Does it, by asking the registry.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &TokenCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &TokenCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         TokenCommand::Create(arguments) => create(arguments, client, console).await,
         TokenCommand::List(page) => list(page, client, console).await,
         TokenCommand::Revoke { id } => {
             client.revoke_token(*id).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "revoked": id }))?;
-            } else {
-                console.line(&format!("{id} is revoked"))?;
-            }
-            Ok(CommandOutcome::Done)
+            console.show(&json!({ "revoked": id }), || {
+                console.line(&format!("{id} is revoked"))
+            })
         }
         TokenCommand::ResetAdmin(arguments) => reset_admin(arguments, console).await,
     }
 }
 
-async fn create(
-    arguments: &CreateArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn create(arguments: &CreateArgs, client: &Client, console: &Console) -> CommandResult {
     let new = NewToken {
         account: arguments.account.clone(),
         role: Some(arguments.role),
@@ -100,31 +80,23 @@ async fn create(
         expires_in_days: arguments.expires_in_days,
     };
     let reply = client.create_token(&new).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
     let token = &reply.value.token;
-    let end = end_of(token);
-    terminal::note(&format!(
-        "token {} of {}, {end}; keep it now, it is not shown again:",
-        token.id, token.account
-    ));
-    console.line(&reply.value.secret)?;
-    Ok(CommandOutcome::Done)
+    console.show(&reply, || {
+        let end = end_of(token);
+        terminal::note(&format!(
+            "token {} of {}, {end}; keep it now, it is not shown again:",
+            token.id, token.account
+        ));
+        console.line(&reply.value.secret)
+    })
 }
 
-async fn list(
-    page: &PageArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let reply = client
-        .tokens(page.limit, page.page_token.as_deref())
-        .await?;
+async fn list(page: &PageArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.tokens(page).await?;
     let listing = Listing {
         command: "token list",
-        header: &[
+        limit: page.limit,
+        header: [
             "ID",
             "ACCOUNT",
             "NAME",
@@ -135,13 +107,10 @@ async fn list(
         ],
         empty: "there is no token",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.tokens,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |token| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.tokens, next, |token| {
+        [
             token.id.to_string(),
             token.account.clone(),
             token.name.clone(),
@@ -178,21 +147,13 @@ fn time_or_never(at: Option<Timestamp>) -> String {
 }
 
 /// Replaces the admin token in a data folder that no server holds.
-///
-/// # Errors
-/// Where the folder is taken or the database away.
-pub async fn reset_admin(
-    arguments: &LocalArgs,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let secret = local::reset_admin_token(arguments.load()?).await?;
-    if console.json {
-        console.json(&serde_json::json!({ "secret": secret }))?;
-    } else {
+pub async fn reset_admin(arguments: &LocalArgs, console: &Console) -> CommandResult {
+    let (config, entropy) = (arguments.load()?, SystemEntropy::default());
+    let secret = offline::reset_admin_token(&config, &SystemClock, &entropy).await?;
+    console.show(&json!({ "secret": secret }), || {
         terminal::note(
             "the admin token until now is void; keep the new one, it is not shown again:",
         );
-        console.line(&secret)?;
-    }
-    Ok(CommandOutcome::Done)
+        console.line(&secret)
+    })
 }

@@ -1,10 +1,12 @@
 //! `waiting`: what waits for you, and what is new of your agents.
 
+use a2a_registry_api::{Seen, Waiting};
 use clap::Args;
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
+use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::review::change;
 use super::terminal;
 
@@ -22,36 +24,27 @@ pub struct WaitingArgs {
     end_feed: bool,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    arguments: &WaitingArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(arguments: &WaitingArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.new_feed || arguments.end_feed {
         return feed(arguments, client, console).await;
     }
     let reply = client.waiting().await?;
     let waiting = &reply.value;
     if arguments.seen {
-        client.seen(waiting.at).await?;
+        client.seen(&Seen { at: waiting.at }).await?;
     }
     let is_empty =
         waiting.reviews.is_empty() && waiting.news.is_empty() && waiting.domains.is_empty();
-    let outcome = match is_empty {
-        true => CommandOutcome::No,
-        false => CommandOutcome::Done,
-    };
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(outcome);
-    }
-    if is_empty {
-        terminal::note("nothing waits for you");
-    }
+    console.show(&reply, || {
+        if is_empty {
+            terminal::note("nothing waits for you");
+        }
+        facts(waiting, console)
+    })?;
+    Ok(CommandOutcome::done_if(!is_empty))
+}
+
+fn facts(waiting: &Waiting, console: &Console) -> Result<(), Failure> {
     for review in &waiting.reviews {
         let due = review.due.map(|due| format!(", due {}", due.to_readable()));
         console.line(&format!(
@@ -80,27 +73,17 @@ pub async fn run(
             domain.expires.to_readable()
         ))?;
     }
-    Ok(outcome)
+    Ok(())
 }
 
 /// Gives the feed a new address, or ends it.
-async fn feed(
-    arguments: &WaitingArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn feed(arguments: &WaitingArgs, client: &Client, console: &Console) -> CommandResult {
     if arguments.new_feed {
         let reply = client.renew_feed().await?;
-        match console.json {
-            true => console.raw_json(&reply.raw)?,
-            false => console.line(&reply.value.url)?,
-        }
-        return Ok(CommandOutcome::Done);
+        return console.show(&reply, || console.line(&reply.value.url));
     }
     client.end_feed().await?;
-    match console.json {
-        true => console.json(&serde_json::json!({ "ended": "feed" }))?,
-        false => console.line("the feed has ended")?,
-    }
-    Ok(CommandOutcome::Done)
+    console.show(&json!({ "ended": "feed" }), || {
+        console.line("the feed has ended")
+    })
 }

@@ -2,11 +2,13 @@
 
 use a2a_registry_api::{NewWaiver, Waiver};
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::json;
 
 use super::client::Client;
 use super::console::Console;
-use super::failure::{CommandOutcome, Failure};
-use super::list::{Listing, PageArgs, ReceivedPage};
+use super::failure::CommandResult;
+use super::list::{Listing, PageArgs};
 use super::terminal;
 
 /// What `waiver` takes.
@@ -23,8 +25,8 @@ pub enum WaiverCommand {
     },
 }
 
-/// What `waiver list` takes.
-#[derive(Args, Debug, Clone)]
+/// What `waiver list` takes, also as the parameters of the call.
+#[derive(Args, Debug, Clone, Serialize)]
 pub struct ListArgs {
     /// Those of this agent
     #[arg(long, value_name = "AGENT")]
@@ -34,8 +36,10 @@ pub struct ListArgs {
     policy: Option<String>,
     /// Those that have ended too
     #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     ended: bool,
     #[command(flatten)]
+    #[serde(flatten)]
     page: PageArgs,
 }
 
@@ -57,62 +61,33 @@ pub struct GrantArgs {
     reason: String,
 }
 
-/// Does it.
-///
-/// # Errors
-/// Where the registry is away or refuses.
-pub async fn run(
-    command: &WaiverCommand,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+pub async fn run(command: &WaiverCommand, client: &Client, console: &Console) -> CommandResult {
     match command {
         WaiverCommand::List(arguments) => list(arguments, client, console).await,
         WaiverCommand::Grant(arguments) => grant(arguments, client, console).await,
         WaiverCommand::End { waiver } => {
             client.end_waiver(waiver).await?;
-            if console.json {
-                console.json(&serde_json::json!({ "ended": waiver }))?;
-            } else {
-                console.line("the waiver has ended; the policy counts again")?;
-            }
-            Ok(CommandOutcome::Done)
+            console.show(&json!({ "ended": waiver }), || {
+                console.line("the waiver has ended; the policy counts again")
+            })
         }
     }
 }
 
-async fn list(
-    arguments: &ListArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
-    let page = &arguments.page;
-    let filter = [
-        ("agent", arguments.agent.clone()),
-        ("policy", arguments.policy.clone()),
-        ("ended", arguments.ended.then(|| "true".to_owned())),
-        ("page_size", page.limit.map(|limit| limit.to_string())),
-        ("page_token", page.page_token.clone()),
-    ];
-    let filter = filter.into_iter();
-    let filter: Vec<_> = filter
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect();
-    let reply = client.waivers(&filter).await?;
+async fn list(arguments: &ListArgs, client: &Client, console: &Console) -> CommandResult {
+    let reply = client.waivers(arguments).await?;
     let listing = Listing {
         command: "waiver list",
-        header: &[
+        limit: arguments.page.limit,
+        header: [
             "WAIVER", "POLICY", "AGENT", "BY", "UNTIL", "STATE", "REASON",
         ],
         empty: "no policy is waived for any agent",
     };
-    let received = ReceivedPage {
-        raw: &reply.raw,
-        entries: &reply.value.waivers,
-        next: reply.value.next_page_token.as_deref(),
-    };
-    listing.show(console, page, &received, |waiver| {
-        vec![
+    let list = &reply.value;
+    let next = list.next_page_token.as_deref();
+    listing.show(console, &reply, &list.waivers, next, |waiver| {
+        [
             waiver.id.to_string(),
             waiver.policy.clone(),
             waiver.agent.to_string(),
@@ -132,11 +107,7 @@ fn state(waiver: &Waiver) -> String {
     }
 }
 
-async fn grant(
-    arguments: &GrantArgs,
-    client: &Client,
-    console: &Console,
-) -> Result<CommandOutcome, Failure> {
+async fn grant(arguments: &GrantArgs, client: &Client, console: &Console) -> CommandResult {
     let new = NewWaiver {
         policy: arguments.policy.clone(),
         agent: arguments.agent.clone(),
@@ -145,16 +116,13 @@ async fn grant(
         expires_in_days: arguments.expires_in_days,
     };
     let reply = client.grant_waiver(&new).await?;
-    if console.json {
-        console.raw_json(&reply.raw)?;
-        return Ok(CommandOutcome::Done);
-    }
     let waiver = &reply.value;
-    console.line(&format!(
-        "{} is waived until {} (waiver {})",
-        waiver.policy,
-        waiver.expires_at.to_readable(),
-        waiver.id
-    ))?;
-    Ok(CommandOutcome::Done)
+    console.show(&reply, || {
+        console.line(&format!(
+            "{} is waived until {} (waiver {})",
+            waiver.policy,
+            waiver.expires_at.to_readable(),
+            waiver.id
+        ))
+    })
 }

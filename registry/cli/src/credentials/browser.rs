@@ -5,9 +5,6 @@ use std::process::{Command, Stdio};
 use url::Url;
 
 /// Opens an http or https address in the user's browser.
-///
-/// # Errors
-/// Where the system has no program for that.
 pub(super) fn open(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is no address of a page".to_owned());

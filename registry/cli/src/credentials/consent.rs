@@ -56,9 +56,6 @@ impl Consent {
 
     /// Makes sure that the user agrees to addresses that a confirmed document names: those at its own origin are
     /// confirmed with it.
-    ///
-    /// # Errors
-    /// As for [`Self::require`].
     pub fn require_of(
         &mut self,
         document: &Url,

@@ -52,7 +52,6 @@ impl CredentialsFile {
         Self { path }
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

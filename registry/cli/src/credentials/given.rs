@@ -50,15 +50,11 @@ pub(crate) struct CredentialArgs {
 /// Credentials as they were read.
 #[derive(Default)]
 pub(crate) struct GivenCredentials {
-    /// A token.
     pub bearer: Option<String>,
-    /// A key.
     pub api_key: Option<String>,
-    /// User and password.
     pub basic: Option<BasicLogin>,
     /// A certificate with its key.
     pub certificate: Option<ClientCertificate>,
-    /// Further headers.
     pub headers: Vec<(String, String)>,
     /// Whether the token comes from a variable, which is set for all agents alike.
     pub is_token_of_variable: bool,
@@ -82,9 +78,6 @@ impl GivenCredentials {
 
 impl CredentialArgs {
     /// Reads the files and variables, and asks for a password that is nowhere.
-    ///
-    /// # Errors
-    /// Where a file cannot be read, or there is no terminal to ask at.
     pub fn read(&self) -> Result<GivenCredentials, Failure> {
         let certificate = match (&self.cert, &self.key) {
             (Some(chain), Some(key)) => Some(certificate(chain, key)?),
@@ -102,9 +95,6 @@ impl CredentialArgs {
     }
 
     /// Like [`Self::read`], without tokens and keys that only a variable has: nobody asked to keep these.
-    ///
-    /// # Errors
-    /// As for [`Self::read`].
     pub fn read_typed(&self) -> Result<GivenCredentials, Failure> {
         let mut read = self.read()?;
         read.bearer = read.bearer.filter(|_| !read.is_token_of_variable);

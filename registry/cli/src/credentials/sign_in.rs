@@ -116,10 +116,6 @@ impl SignInArgs {
     }
 }
 
-/// Signs in.
-///
-/// # Errors
-/// Where the user does not agree or does not sign in, or the server refuses.
 pub(super) async fn sign_in(
     offered: &SignIn,
     arguments: &SignInArgs,

@@ -62,16 +62,12 @@ pub(crate) struct AgentCredentials {
     /// A token that somebody issued by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer: Option<Secret>,
-    /// An API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
-    /// A user with a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basic: Option<StoredLogin>,
-    /// The files of a client certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<StoredCertificate>,
-    /// A sign-in at an authorization server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sign_in: Option<StoredSignIn>,
 }
@@ -80,9 +76,7 @@ pub(crate) struct AgentCredentials {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredLogin {
-    /// The user.
     pub user: String,
-    /// The password.
     pub password: Secret,
 }
 
@@ -92,7 +86,6 @@ pub(crate) struct StoredLogin {
 pub(crate) struct StoredCertificate {
     /// The certificate with its chain.
     pub chain: std::path::PathBuf,
-    /// Its key.
     pub key: std::path::PathBuf,
 }
 
@@ -107,7 +100,6 @@ pub(crate) struct StoredSignIn {
     /// Where they are renewed, if elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_endpoint: Option<String>,
-    /// The client.
     pub client_id: String,
     /// The client's secret, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]

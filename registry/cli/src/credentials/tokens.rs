@@ -14,11 +14,9 @@ use crate::failure::Failure;
 
 /// The tokens that are kept for one origin.
 pub(crate) struct StoredTokens {
-    /// The file.
     pub file: CredentialsFile,
     /// The origin of the agent's interface.
     pub origin: String,
-    /// The present time.
     pub clock: Arc<dyn Clock>,
 }
 

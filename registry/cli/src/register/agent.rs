@@ -10,6 +10,8 @@ use uuid::Uuid;
 use super::super::client::Client;
 use super::super::console::Console;
 use super::super::invocation;
+use super::super::list::PageArgs;
+use super::super::review::FilterArgs;
 use super::super::signature::signature_lines;
 
 /// Pages of open reviews that are looked through for one of an agent.
@@ -82,12 +84,8 @@ impl<'a> Agents<'a> {
         }
         let mut token = None;
         for _ in 0..PAGES {
-            let page = self.client.reviews(
-                vec![("state", "open".to_owned())],
-                Some(100),
-                token.as_deref(),
-            );
-            let Ok(reply) = page.await else {
+            let query = FilterArgs::default().query(Some("open"), &PageArgs::longest(token));
+            let Ok(reply) = self.client.reviews(&query).await else {
                 self.reviews = None;
                 return None;
             };

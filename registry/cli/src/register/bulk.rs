@@ -26,9 +26,6 @@ struct Batch<'a> {
 }
 
 /// Registers these names, whatever becomes of single ones.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub(super) async fn register_all(
     arguments: &RegisterArgs,
     client: &Client,

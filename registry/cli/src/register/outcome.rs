@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::super::client::{Client, RegistryResponse};
 use super::super::console::Console;
-use super::super::failure::{CommandOutcome, Failure};
+use super::super::failure::{CommandOutcome, CommandResult};
 use super::super::invocation;
 use super::super::refusal::ClientError;
 use super::super::target::asks;
@@ -34,14 +34,11 @@ const AT_ONCE: usize = 8;
 
 /// Waits for the first crawls and prints the result of each name as soon as it is known: [`CommandOutcome::No`] if one has
 /// no card. With `--json` it prints each name's domain instead, at the end.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub async fn tell(
     client: &Client,
     console: &Console,
     registered: &mut [RegisteredName],
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let progress = spinner();
     let mut open: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, one) in registered.iter().enumerate() {
@@ -95,7 +92,6 @@ pub async fn tell(
     Ok(outcome)
 }
 
-/// Spinner while waiting.
 fn spinner() -> ProgressBar {
     let progress = ProgressBar::new_spinner();
     // Draws nothing where standard error is no terminal.

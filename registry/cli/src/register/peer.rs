@@ -59,9 +59,6 @@ pub(super) struct PeerAgents {
 }
 
 /// Asks a registry for its agents.
-///
-/// # Errors
-/// Where it cannot be reached, or does not list its agents.
 pub(super) async fn agents_of(registry: &str) -> Result<PeerAgents, Failure> {
     let base = base_of(registry).await?;
     let mut agents = PeerAgents::default();

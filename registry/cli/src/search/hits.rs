@@ -60,9 +60,6 @@ impl Style {
 }
 
 /// Writes hits below each other.
-///
-/// # Errors
-/// Where standard output takes no more.
 pub fn print(console: &Console, hits: &[Hit]) -> Result<(), Failure> {
     let style = Style::of(console);
     let first_weak = hits.iter().find(|hit| hit.matched.weak);

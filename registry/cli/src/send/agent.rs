@@ -200,9 +200,6 @@ impl AgentArgs {
 }
 
 /// The agent of these arguments. Nothing is sent to it yet; what speaks against it was printed.
-///
-/// # Errors
-/// Where the agent is unknown, or its card cannot be read or used.
 pub(crate) async fn open(
     arguments: &AgentArgs,
     client: &Client,
@@ -211,13 +208,10 @@ pub(crate) async fn open(
     // Files that cannot be read are told of before anything is asked for or sent.
     let given = arguments.credentials.read()?;
     let (card, options) = prepare(arguments, given, client, console).await?;
-    a2a_client::Agent::new(&card, &options).map_err(|error| Failure::new(error.to_string()))
+    Ok(a2a_client::Agent::new(&card, &options)?)
 }
 
 /// The card of the agent of these arguments and the options of a call, with these credentials beside those that are kept.
-///
-/// # Errors
-/// Where the agent is unknown, its card cannot be read, or the kept credentials cannot be used.
 pub(crate) async fn prepare(
     arguments: &AgentArgs,
     given: GivenCredentials,
@@ -244,7 +238,6 @@ pub(crate) async fn prepare(
 
 /// An agent's card, and how it is called.
 pub(crate) struct CalledAgent {
-    /// The card.
     pub card: AgentCard,
     /// Which interfaces may be used, and the address where the card names none.
     pub choice: InterfaceFilter,
@@ -253,9 +246,6 @@ pub(crate) struct CalledAgent {
 }
 
 /// The card of the agent of these arguments; what speaks against it was printed.
-///
-/// # Errors
-/// Where the agent is unknown, or its card cannot be read.
 pub(crate) async fn card(
     arguments: &AgentArgs,
     client: &Client,

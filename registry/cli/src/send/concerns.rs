@@ -7,6 +7,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::client::Client;
 use crate::invocation::program;
+use crate::list::PageArgs;
 use crate::refusal::ClientError;
 use crate::terminal;
 
@@ -33,7 +34,7 @@ pub(super) async fn of(
 async fn has_changed(agent: &Agent, client: &Client, has_shell: bool) -> Option<String> {
     let id = agent.hit.summary.id;
     let served = &agent.hit.summary.card_digest;
-    match client.versions(id, None).await {
+    match client.versions(id, &PageArgs::longest(None)).await {
         // The newest one comes first. Callers who may not see others see the served one alone.
         Ok(list) => {
             let newest = list.value.versions.first()?;

@@ -10,7 +10,7 @@ use super::kept::{Conversation, place};
 use super::{SendArgs, agent, answered, new_message_id};
 use crate::client::Client;
 use crate::console::Console;
-use crate::failure::{CommandOutcome, Failure};
+use crate::failure::{CommandOutcome, CommandResult, Failure};
 use crate::signals::{EndSignals, Hangup};
 use crate::terminal;
 
@@ -21,15 +21,12 @@ const SHOWN_TURNS: usize = 10;
 
 /// Reads messages until the input ends, and prints the answer to each. What fails is told, and the conversation goes on; the last
 /// answer decides about success.
-///
-/// # Errors
-/// Where the agent is unknown, or its card cannot be read, or the conversation to resume cannot.
 pub(super) async fn run(
     arguments: &SendArgs,
     client: &Client,
     console: &Console,
     first: Vec<Part>,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let agent = agent::open(&arguments.agent, client, console).await?;
     let path = place(&arguments.agent.identity(client));
     let mut said = begin(arguments, path.as_ref())?;

@@ -68,9 +68,6 @@ fn read(path: &Path, left: &mut u64) -> Result<Vec<u8>, Failure> {
 
 /// Writes the files and data of an answer into a folder, which is made if it does not exist. Nothing is overwritten, and no name
 /// leads out of it.
-///
-/// # Errors
-/// Where the folder or a file cannot be written.
 pub(super) fn save(answer: &AgentAnswer, folder: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::new(format!("{} cannot be written: {error}", path.display()))

@@ -6,12 +6,12 @@ use a2a_client::EventStream;
 
 use super::agent::AgentArgs;
 use crate::confirm;
-use crate::failure::{CommandOutcome, Failure};
+use crate::failure::{CommandOutcome, CommandResult, Failure};
 use crate::signals::EndSignals;
 use crate::terminal;
 
 /// Before the agent named a task there is nothing to cancel.
-pub(super) fn before_a_task() -> Result<CommandOutcome, Failure> {
+pub(super) fn before_a_task() -> CommandResult {
     terminal::note("interrupted before the agent named a task; it may have received the message");
     Err(Failure::Interrupted)
 }
@@ -21,7 +21,7 @@ pub(super) async fn of_a_task(
     stream: &EventStream,
     arguments: &AgentArgs,
     signals: &mut EndSignals,
-) -> Result<CommandOutcome, Failure> {
+) -> CommandResult {
     let Some(task) = stream.task_id() else {
         return before_a_task();
     };

@@ -49,9 +49,6 @@ impl Conversation {
     }
 
     /// The conversation in a file; `None` if there is no file.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is no conversation.
     pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
         let file = match fs::File::open(path) {
@@ -69,9 +66,6 @@ impl Conversation {
     }
 
     /// Writes the file as a whole, so that it is never half a conversation. Nobody else may read it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let write = || -> std::io::Result<()> {
             let folder = path.parent().unwrap_or(Path::new("."));
