@@ -8,8 +8,7 @@ use a2a_registry_store::entity::{
     break_glass, challenge, collection, decision, domain, dry_run_change, enrolled_key, event,
     feed, group_member, hold, identity, model, owner_marks, pace, peer_candidate, policy_set,
     proof, proof_check, review, review_approval, review_comment, saved_search, session, setting,
-    sign_in_attempt, source, source_day, source_registrant, token, used_attempt, version,
-    version_source, waiver, withdrawn_urn,
+    source, source_day, source_registrant, token, used_attempt, version, version_source, waiver,
 };
 use a2a_registry_store::{Handle as _, Store};
 use futures::future::join_all;
@@ -279,7 +278,6 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<token::Entity>(&connection, &mut tables).await;
     entity::<session::Entity>(&connection, &mut tables).await;
     entity::<identity::Entity>(&connection, &mut tables).await;
-    entity::<sign_in_attempt::Entity>(&connection, &mut tables).await;
     entity::<used_attempt::Entity>(&connection, &mut tables).await;
     entity::<setting::Entity>(&connection, &mut tables).await;
     entity::<domain::Entity>(&connection, &mut tables).await;
@@ -291,7 +289,6 @@ async fn entities_equal_their_tables(url: &str) {
     entity::<source::Entity>(&connection, &mut tables).await;
     entity::<source_registrant::Entity>(&connection, &mut tables).await;
     entity::<version_source::Entity>(&connection, &mut tables).await;
-    entity::<withdrawn_urn::Entity>(&connection, &mut tables).await;
     entity::<source_day::Entity>(&connection, &mut tables).await;
     entity::<pace::Entity>(&connection, &mut tables).await;
     entity::<attempt::Entity>(&connection, &mut tables).await;

@@ -78,15 +78,6 @@ pub(crate) fn tables() -> Vec<NewTable> {
             .primary_key(["issuer", "subject"])
             .references("account_id", "accounts")
             .index(["account_id"]),
-        NewTable::new("sign_in_attempts")
-            .columns([
-                text("state").primary_key().take(),
-                text("browser"),
-                text("issuer"),
-                text("next"),
-                big_integer("expires_at"),
-            ])
-            .index(["expires_at"]),
         NewTable::new("used_sign_in_attempts")
             .columns([
                 text("state").primary_key().take(),

@@ -46,15 +46,6 @@ pub(crate) fn tables() -> Vec<NewTable> {
             ])
             .references("agent_id", "agents")
             .index(["agent_id", "id"]),
-        NewTable::new("withdrawn_urns")
-            .columns([
-                text("urn").primary_key().take(),
-                text("domain"),
-                uuid("agent_id"),
-                big_integer("at"),
-            ])
-            .references("agent_id", "agents")
-            .index(["domain"]),
     ]
 }
 

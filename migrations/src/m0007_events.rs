@@ -1,6 +1,6 @@
 //! The log of all events, which the index, caches and the feed follow.
 
-use sea_orm_migration::{prelude::*, schema::*};
+use sea_orm_migration::schema::*;
 
 use crate::new_table::NewTable;
 
@@ -16,11 +16,6 @@ pub(crate) fn tables() -> Vec<NewTable> {
                 text("actor"),
                 text("data"),
             ])
-            .index(["agent_id"])
-            .partial_index(
-                "ix_events_registered",
-                ["subject"],
-                [Expr::cust("kind = 'domain.registered'")],
-            ),
+            .index(["agent_id"]),
     ]
 }

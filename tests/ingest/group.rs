@@ -4,21 +4,19 @@ use a2a_crawler::{AttemptOutcome, MAX_SOURCES_PER_VISIT};
 use a2a_registry_server::crawl::ingest::ingest;
 use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
+use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
-use a2a_registry_store::{domains, events};
 use time::Duration;
 
 use crate::support::both_databases;
+use crate::support::database::count_events;
 use crate::support::stage::{LEASE, OriginAnswer, Stage, card};
 
 /// Maximum number of outcomes that the crawler delivers together.
 const GROUP: usize = 200;
 
 async fn counts(stage: &Stage) -> (usize, u64) {
-    (
-        stage.agents().await.len(),
-        events::events_count(&stage.store).await.unwrap(),
-    )
+    (stage.agents().await.len(), count_events(&stage.store).await)
 }
 
 both_databases!(
@@ -222,7 +220,7 @@ async fn the_largest_group_is_written(url: &str) {
         .outcomes(|source| OriginAnswer::Card(card("Large, changed", &source.url)))
         .await;
     ingest(&stage.app, &changed).await.unwrap();
-    let failed = events::events_count(&stage.store).await.unwrap();
+    let failed = count_events(&stage.store).await;
     assert!(failed > (GROUP * MAX_SOURCES_PER_VISIT) as u64);
 }
 

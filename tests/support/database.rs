@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use a2a_crawler::{Clock as _, SystemClock};
+use a2a_registry_store::entity::event;
 use a2a_registry_store::{Handle as _, Store, StoreOptions, Synchronous};
-use sea_orm::{ConnectOptions, ConnectionTrait, DbBackend, Statement};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, DbBackend, EntityTrait as _, PaginatorTrait as _, Statement,
+};
 use tempfile::TempDir;
 
 use super::prepared;
@@ -92,6 +95,12 @@ pub fn options(url: &str) -> StoreOptions {
         cache_megabytes: 9,
         synchronous: Synchronous::Normal,
     }
+}
+
+/// The number of events that are stored.
+pub async fn count_events(store: &Store) -> u64 {
+    let events = event::Entity::find();
+    events.count(store.connection()).await.unwrap()
 }
 
 /// Waits until a transaction waits for a lock of another one. PostgreSQL sends no event for that.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::connect::advisory_lock;
 use super::entity::event;
-use super::{Handle, Store, StoreError, Write};
+use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which events are appended, from the append to the commit, so that
 /// the order of `seq` is the order of commits and no follower can skip a row.
@@ -111,9 +111,4 @@ pub async fn agent_has_event(
         .count(on.connection())
         .await?;
     Ok(found > 0)
-}
-
-/// The number of events.
-pub async fn events_count(store: &Store) -> Result<u64, StoreError> {
-    Ok(event::Entity::find().count(store.connection()).await?)
 }

@@ -170,26 +170,6 @@ pub mod used_attempt {
     }
 }
 
-/// An attempt to sign in. Nothing reads or writes it: browsers keep their attempts, sealed.
-pub mod sign_in_attempt {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "sign_in_attempts")]
-    pub struct Model {
-        /// SHA-256 of what the provider hands back, lower hex.
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub state: String,
-        /// SHA-256 of the secret of the browser's cookie, lower hex.
-        pub browser: String,
-        /// The URL of the issuer.
-        pub issuer: String,
-        /// The path to go to afterwards.
-        pub next: String,
-        pub expires_at: i64,
-    }
-}
-
 /// A group of accounts. Groups of two origins are two groups, whatever their names.
 pub mod account_group {
     use crate::entity::prelude::*;

@@ -195,21 +195,3 @@ pub mod version_source {
         pub answered_by: String,
     }
 }
-
-/// A withdrawn URN. Nothing reads or writes it.
-pub mod withdrawn_urn {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "withdrawn_urns")]
-    pub struct Model {
-        /// The name.
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub urn: String,
-        /// The domain in it.
-        pub domain: String,
-        /// The agent that had it.
-        pub agent_id: Uuid,
-        pub at: i64,
-    }
-}

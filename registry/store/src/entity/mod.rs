@@ -41,10 +41,9 @@ mod vectors;
 
 pub use a2a::a2a_task;
 pub use accounts::{
-    account, account_group, group_member, identity, session, setting, sign_in_attempt, token,
-    used_attempt,
+    account, account_group, group_member, identity, session, setting, token, used_attempt,
 };
-pub use agents::{agent, body, hold, version, version_source, withdrawn_urn};
+pub use agents::{agent, body, hold, version, version_source};
 pub use collections::{collection, feed, saved_search};
 pub use domains::{attempt, domain, pace, proof, source, source_day, source_registrant};
 pub use governance::{decision, event, review};
