@@ -31,7 +31,7 @@ pub(crate) struct KeptPass {
     pub(crate) reviews_done: bool,
     /// Whether one of them up to `after` could not be decided: then the next pass begins with the first one again.
     pub(crate) review_failed: bool,
-    /// Agents, entries and reviews that are decided.
+    /// Agents and reviews that are decided.
     pub(crate) decided: u64,
     /// All that have to be.
     pub(crate) total: u64,
