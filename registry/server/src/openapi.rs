@@ -19,6 +19,7 @@ use utoipa_actix_web::AppExt;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::http::answer;
+use crate::http::path::path_parameter;
 use crate::http::problem::{MemberError, Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::routes;
@@ -87,10 +88,25 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
+    describe_path_parts(&mut document);
     answers::complete(&mut document);
     examples::place(&mut document);
     state_limits(&mut document, limits);
     document
+}
+
+/// Adds the parts of every path that stand for something to the parameters of its operations.
+fn describe_path_parts(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let names = path.split('{').skip(1);
+        let names = names.filter_map(|rest| rest.split('}').next());
+        let parts: Vec<_> = names.filter_map(path_parameter).map(RefOr::T).collect();
+        for operation in operations::methods_mut(item) {
+            let others = operation.parameters.take().unwrap_or_default();
+            let all: Vec<_> = parts.iter().cloned().chain(others).collect();
+            operation.parameters = (!all.is_empty()).then_some(all);
+        }
+    }
 }
 
 /// Writes the limits that the operator configures into the document.

@@ -69,7 +69,6 @@ pub async fn account_create(
 /// Show an account
 #[utoipa::path(
     tag = "accounts",
-    params(("account" = String, Path, description = "Id or name of the account")),
     security(("token" = [])),
     responses(
         (status = 200, description = "The account", body = Account,
@@ -94,10 +93,7 @@ pub async fn account_show(
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the account is now.
 #[utoipa::path(
     tag = "accounts",
-    params(
-        ("account" = String, Path, description = "Id or name of the account"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = AccountPatch,
     security(("token" = [])),
     responses(
@@ -140,7 +136,6 @@ pub async fn group_list(
 /// Show a group of the origin `admin`
 #[utoipa::path(
     tag = "groups",
-    params(("group" = String, Path, description = "Name of the group")),
     security(("token" = [])),
     responses(
         (status = 200, description = "The group", body = Group,
@@ -165,10 +160,7 @@ pub async fn group_show(
 /// Without `If-Match` the change is made to whatever the group is now.
 #[utoipa::path(
     tag = "groups",
-    params(
-        ("group" = String, Path, description = "Name of the group"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = GroupMembers,
     security(("token" = [])),
     responses(
@@ -193,10 +185,7 @@ pub async fn group_put(
 /// Delete a group; its accounts stay
 #[utoipa::path(
     tag = "groups",
-    params(
-        ("group" = String, Path, description = "Name of the group"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
     security(("token" = [])),
     responses(
         (status = 204, description = "The group is deleted"),

@@ -60,7 +60,6 @@ pub async fn token_list(
 /// Accounts revoke their own tokens, by one that may as much; admins everybody's.
 #[utoipa::path(
     tag = "tokens",
-    params(("token" = uuid::Uuid, Path, description = "Id of the token")),
     security(("token" = [])),
     responses(
         (status = 204, description = "The token is revoked"),

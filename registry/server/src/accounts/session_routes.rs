@@ -35,7 +35,6 @@ pub async fn session_list(
 /// Show one session
 #[utoipa::path(
     tag = "sessions",
-    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
     security(("token" = [])),
     responses((status = 200, description = "The session", body = Session,
         headers(("ETag" = String, description = "Changes when the response changes"))))
@@ -56,7 +55,6 @@ pub async fn session_show(
 /// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
 #[utoipa::path(
     tag = "sessions",
-    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
     security(("token" = [])),
     responses(
         (status = 204, description = "The session is revoked"),

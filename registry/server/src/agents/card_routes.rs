@@ -63,7 +63,7 @@ pub struct VersionQuery {
 /// can call the agent.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
+    params(CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -94,7 +94,7 @@ pub async fn agent_card(
 /// As `/v1/agents/{agent}/card`, of which it takes the parameters.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
+    params(CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -124,7 +124,7 @@ pub async fn agent_card_well_known(
 /// As `/v1/agents/{agent}/card`, of which it takes the parameters.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
+    params(CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -155,9 +155,7 @@ pub async fn agent_card_well_known_0_2(
 /// of 1.0 alone.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"),
-           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
-           VersionQuery),
+    params(VersionQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -192,9 +190,7 @@ pub async fn agent_card_as_well_known(
 /// As `/v1/agents/{agent}/card` with `as`.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"),
-           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
-           VersionQuery),
+    params(VersionQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(

@@ -211,7 +211,6 @@ pub async fn ard_list(
 /// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
 #[utoipa::path(
     tag = "ard",
-    params(("identifier" = String, Path, description = "`urn:air:…`")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The entry", body = Entry),
@@ -234,7 +233,6 @@ pub async fn ard_retrieve(
 #[utoipa::path(
     tag = "ard",
     request_body = SearchRequest,
-    params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "A page of results", body = SearchResponse, headers(
@@ -261,7 +259,6 @@ pub async fn ard_collection_search(
 #[utoipa::path(
     tag = "ard",
     request_body = ExploreRequest,
-    params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
     responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
 )]
@@ -280,7 +277,7 @@ pub async fn ard_collection_explore(
 /// List entries of a collection (ARD)
 #[utoipa::path(
     tag = "ard",
-    params(("collection" = String, Path, description = "Name of the collection"), ListQuery),
+    params(ListQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "A page of entries", body = List),
@@ -303,10 +300,6 @@ pub async fn ard_collection_list(
 /// Get an entry of a collection by its identifier (ARD)
 #[utoipa::path(
     tag = "ard",
-    params(
-        ("collection" = String, Path, description = "Name of the collection"),
-        ("identifier" = String, Path, description = "`urn:air:…`"),
-    ),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The entry", body = Entry),

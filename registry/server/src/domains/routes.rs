@@ -1,6 +1,6 @@
 //! Registering domains and looking after them.
 
-use a2a_registry_api::limits::{KeyName, MAX_REGISTRATIONS_BODY, PublicJwk};
+use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY, PublicJwk};
 use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
     NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
@@ -113,7 +113,6 @@ pub async fn domain_list(
 /// Show a domain
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The domain", body = DomainView,
@@ -139,7 +138,6 @@ pub async fn domain_show(
 /// URLs that this account registers of it. Neither makes anybody the owner.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Vouch,
     security(("token" = [])),
     responses(
@@ -164,7 +162,6 @@ pub async fn domain_vouch(
 /// reason and expiry anew.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = NewOwnerVouch,
     security(("token" = [])),
     responses(
@@ -186,7 +183,6 @@ pub async fn owner_vouch_set(
 /// End the vouch for an account as owner of a host
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
@@ -206,7 +202,6 @@ pub async fn owner_vouch_end(
 /// and what was found instead.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
     responses(
         (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
@@ -229,7 +224,6 @@ pub async fn domain_verify(
 /// For its owner and for curators. The new owner has to publish a proof of its own.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Transfer,
     security(("token" = [])),
     responses(
@@ -253,7 +247,6 @@ pub async fn domain_transfer(
 /// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = NewGeneration,
     security(("token" = [])),
     responses((status = 200, description = "The updated domain", body = DomainView))
@@ -275,7 +268,6 @@ pub async fn domain_new_generation(
 /// For its owner and for curators.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = DomainPatch,
     security(("token" = [])),
     responses(
@@ -299,10 +291,6 @@ pub async fn domain_patch(
 /// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
-    ),
     request_body = PublicJwk,
     security(("token" = [])),
     responses(
@@ -327,10 +315,6 @@ pub async fn key_enrol(
 /// Withdraw an enrolled key
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
-    ),
     security(("token" = [])),
     responses(
         (status = 204, description = "The key is withdrawn"),
@@ -351,7 +335,6 @@ pub async fn key_withdraw(
 /// Crawl a domain at the earliest time that the rate limits allow
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body(content = Option<Recrawl>, description = "Optional"),
     security((), ("token" = [])),
     responses(
@@ -374,7 +357,6 @@ pub async fn domain_recrawl(
 /// Delete a domain and retire its agents
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     security(("token" = [])),
     responses(
         (status = 204, description = "The domain is deleted"),
@@ -397,10 +379,6 @@ pub async fn domain_delete(
 /// withdrawn.
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("source" = String, Path, description = "`id` of the source in the domain"),
-    ),
     security(("token" = [])),
     responses(
         (status = 204, description = "The registration is withdrawn"),

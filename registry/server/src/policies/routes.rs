@@ -154,7 +154,6 @@ pub async fn policies_test(
 /// registry could follow; days are kept for 90 days.
 #[utoipa::path(
     tag = "policies",
-    params(("policy" = a2a_registry_api::limits::PolicyId, Path, description = "The policy's identifier")),
     security(("token" = [])),
     responses(
         (status = 200, description = "What it would have changed", body = DryRun),

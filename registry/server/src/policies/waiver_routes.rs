@@ -60,7 +60,6 @@ pub async fn waiver_grant(
 /// End a waiver
 #[utoipa::path(
     tag = "policies",
-    params(("waiver" = uuid::Uuid, Path, description = "Id of the waiver")),
     security(("token" = [])),
     responses(
         (status = 204, description = "The waiver has ended; the policy counts again"),

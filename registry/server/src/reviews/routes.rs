@@ -92,7 +92,6 @@ pub async fn review_list(
 /// Show a review
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     security(("token" = [])),
     responses(
         (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,

@@ -21,7 +21,6 @@ use crate::reviews::{
 /// Approve the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
     security(("token" = [])),
     responses(
@@ -43,7 +42,6 @@ pub async fn review_approve(
 /// Reject the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
     security(("token" = [])),
     responses(
@@ -68,7 +66,6 @@ pub async fn review_reject(
 /// which others confirm it; without that what was before returns.
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
     security(("token" = [])),
     responses(
@@ -90,7 +87,6 @@ pub async fn review_break_glass(
 /// Take back one's own approval of a review that is still open
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     security(("token" = [])),
     responses(
         (status = 200, description = "The updated review", body = Review),
@@ -144,7 +140,6 @@ pub async fn review_decide_all(
 /// Curators comment on every review, publishers on those of their own agents.
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = NewComment,
     security(("token" = [])),
     responses(
@@ -168,10 +163,7 @@ pub async fn comment_add(
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the review is now.
 #[utoipa::path(
     tag = "reviews",
-    params(
-        ("review" = uuid::Uuid, Path, description = "Id of the review"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = ReviewPatch,
     security(("token" = [])),
     responses(
@@ -198,7 +190,6 @@ pub async fn review_patch(
 /// One that a change has set is lifted so only by an account that may approve that change alone.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(
@@ -222,7 +213,6 @@ pub async fn agent_resume(
 /// Curators decide what follows; nothing is hidden by a report.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = NewReport,
     security((), ("token" = [])),
     responses(
@@ -246,7 +236,6 @@ pub async fn agent_report(
 /// As the registry does by itself before an approval ends. The reason is the first comment on the review.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
     security(("token" = [])),
     responses(

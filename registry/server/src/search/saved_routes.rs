@@ -59,7 +59,6 @@ pub async fn saved_search_put(
 /// Delete a saved search
 #[utoipa::path(
     tag = "agents",
-    params(("search" = uuid::Uuid, Path, description = "Id of the saved search")),
     security(("token" = [])),
     responses((status = 204, description = "The saved search is deleted"))
 )]
