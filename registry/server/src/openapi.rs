@@ -3,6 +3,7 @@
 mod answers;
 mod examples;
 pub mod operations;
+mod other_addresses;
 
 use std::sync::{Arc, LazyLock};
 
@@ -88,6 +89,7 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
+    other_addresses::add(&mut document);
     describe_path_parts(&mut document);
     answers::complete(&mut document);
     examples::place(&mut document);

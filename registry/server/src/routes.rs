@@ -43,14 +43,11 @@ use crate::search::{page as search_page, routes as search, saved_routes as saved
 /// The operations of the API, which make up the `OpenAPI` document.
 pub fn api(routes: &mut ServiceConfig<'_>) {
     routes
-        .service(cards::agent_card)
         .service(search::agent_search)
+        .service(cards::agent_card)
         // It takes `GET` alone, which no verb behind an agent does.
         .service(agents::agent_show)
-        .service(cards::agent_card_well_known)
-        .service(cards::agent_card_well_known_0_2)
         .service(cards::agent_card_as_well_known)
-        .service(cards::agent_card_as_well_known_0_2)
         .service(search::agent_suggest)
         .service(search::agent_lookup)
         .service(agents::agent_similar)
@@ -85,7 +82,6 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
         .service(domains::domain_delete);
     routes
         .service(own_card::own_card)
-        .service(own_card::own_card_0_2)
         .service(own_card::own_keys);
     policies_api(routes);
     collections_api(routes);
@@ -138,10 +134,6 @@ fn ard_api(routes: &mut ServiceConfig<'_>) {
         .service(ard::ard_explore)
         .service(ard::ard_list)
         .service(ard::ard_retrieve)
-        .service(ard::ard_collection_search)
-        .service(ard::ard_collection_explore)
-        .service(ard::ard_collection_list)
-        .service(ard::ard_collection_retrieve)
         .service(federation::peer_list)
         .service(well_known::ard_catalog)
         .service(well_known::ai_catalog);
