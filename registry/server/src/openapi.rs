@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use a2a_registry_api::ard;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -128,8 +128,7 @@ fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
 }
 
 /// The document itself.
-#[get("/openapi.json")]
-pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
+pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
     answer::bytes(
         actix_web::http::StatusCode::OK,
         served_document(&state.context.config().limits),
@@ -137,8 +136,7 @@ pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
 }
 
 /// The browsable page is a folder, which its address has to say.
-#[get("/docs")]
-pub async fn docs_folder() -> HttpResponse {
+pub(crate) async fn docs_folder() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "docs/"))
         .finish()
@@ -174,8 +172,7 @@ fn with_way_back(file: Vec<u8>) -> Vec<u8> {
 ///
 /// # Errors
 /// `not-found`.
-#[get("/docs/{file:.*}")]
-pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
         let config = utoipa_swagger_ui::Config::from("../openapi.json");
         Arc::new(

@@ -3,7 +3,7 @@
 use a2a_registry_api::CreatedFeed;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpResponse, delete, get, post, web};
+use actix_web::{HttpResponse, delete, post, web};
 use askama::Template as _;
 
 use crate::context::Context;
@@ -55,7 +55,6 @@ pub async fn feed_revoke(
 ///
 /// # Errors
 /// `not-found` for a secret that opens none.
-#[get("/feeds/{secret}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     FeedSecret(secret): FeedSecret,

@@ -96,7 +96,6 @@ impl FormFields for DeleteForm {}
 ///
 /// # Errors
 /// `form-refused`, and as the act where the search cannot be shown.
-#[post("/account/searches")]
 pub(crate) async fn save(
     context: web::Data<Context>,
     form: FormOf<Read, SaveForm>,
@@ -122,7 +121,6 @@ pub(crate) async fn save(
 ///
 /// # Errors
 /// `form-refused`, and as the act.
-#[post("/account/searches/delete")]
 pub(crate) async fn forget(
     context: web::Data<Context>,
     form: FormOf<Read, DeleteForm>,
