@@ -12,7 +12,7 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use utoipa::openapi::schema::Schema;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_actix_web::AppExt;
@@ -91,6 +91,7 @@ fn build(limits: &LimitsConfig) -> OpenApi {
     );
     other_addresses::add(&mut document);
     describe_path_parts(&mut document);
+    demand_tokens(&mut document);
     answers::complete(&mut document);
     examples::place(&mut document);
     state_limits(&mut document, limits);
@@ -107,6 +108,19 @@ fn describe_path_parts(document: &mut OpenApi) {
             let others = operation.parameters.take().unwrap_or_default();
             let all: Vec<_> = parts.iter().cloned().chain(others).collect();
             operation.parameters = (!all.is_empty()).then_some(all);
+        }
+    }
+}
+
+/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that reads
+/// none at all.
+fn demand_tokens(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            operation.security = match operation.security.take() {
+                None => Some(vec![SecurityRequirement::new("token", [""; 0])]),
+                stated => stated.filter(|stated| !stated.is_empty()),
+            };
         }
     }
 }

@@ -20,7 +20,6 @@ use crate::precondition::Precondition;
 /// Show who is asking
 #[utoipa::path(
     tag = "accounts",
-    security(("token" = [])),
     responses((status = 200, description = "The caller's account, groups and token", body = Me))
 )]
 #[get("/v1/me")]
@@ -33,7 +32,6 @@ pub async fn me(caller: SignedIn, state: web::Data<State>) -> Result<HttpRespons
 #[utoipa::path(
     tag = "accounts",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of accounts", body = AccountList))
 )]
 #[get("/v1/accounts")]
@@ -50,7 +48,6 @@ pub async fn account_list(
 #[utoipa::path(
     tag = "accounts",
     request_body = NewAccount,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The account", body = Account),
         (status = 409, description = "The name is taken, or a group does not exist"),
@@ -69,7 +66,6 @@ pub async fn account_create(
 /// Show an account
 #[utoipa::path(
     tag = "accounts",
-    security(("token" = [])),
     responses(
         (status = 200, description = "The account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -95,7 +91,6 @@ pub async fn account_show(
     tag = "accounts",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = AccountPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The changed account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -120,7 +115,6 @@ pub async fn account_patch(
 #[utoipa::path(
     tag = "groups",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of groups", body = GroupList))
 )]
 #[get("/v1/groups")]
@@ -136,7 +130,6 @@ pub async fn group_list(
 /// Show a group of the origin `admin`
 #[utoipa::path(
     tag = "groups",
-    security(("token" = [])),
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -162,7 +155,6 @@ pub async fn group_show(
     tag = "groups",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = GroupMembers,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -186,7 +178,6 @@ pub async fn group_put(
 #[utoipa::path(
     tag = "groups",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The group is deleted"),
         (status = 412, description = "`If-Match` names another state than the present one"),

@@ -144,7 +144,6 @@ pub async fn agent_similar(
 #[utoipa::path(
     tag = "agents",
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired"),
@@ -165,7 +164,6 @@ pub async fn agent_suspend(
 #[utoipa::path(
     tag = "agents",
     request_body = Deprecate,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is not approved, it is retired, or its domain is disputed"),
@@ -186,7 +184,6 @@ pub async fn agent_deprecate(
 #[utoipa::path(
     tag = "agents",
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is not deprecated, it is retired, or its domain is disputed"),
@@ -207,7 +204,6 @@ pub async fn agent_undeprecate(
 #[utoipa::path(
     tag = "agents",
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired, or its domain is disputed"),
@@ -230,7 +226,6 @@ pub async fn agent_retire(
 #[utoipa::path(
     tag = "agents",
     request_body = AgentPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor is no account that may be used"),

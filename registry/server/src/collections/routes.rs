@@ -60,7 +60,6 @@ pub async fn collection_show(
     tag = "collections",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = CollectionContent,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The collection", body = Collection,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -85,7 +84,6 @@ pub async fn collection_put(
 #[utoipa::path(
     tag = "collections",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The collection is deleted"),
         (status = 412, description = "`If-Match` names another state than the present one"),

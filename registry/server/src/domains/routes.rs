@@ -56,7 +56,6 @@ pub async fn domain_register(
 #[utoipa::path(
     tag = "domains",
     request_body = BulkRegistration,
-    security(("token" = [])),
     responses((status = 200, description = "One result for each registration", body = BulkRegistrationOutcome))
 )]
 #[post("/v1/domains:register")]
@@ -97,7 +96,6 @@ pub async fn domain_register_all(
 #[utoipa::path(
     tag = "domains",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of domains", body = DomainList))
 )]
 #[get("/v1/domains")]
@@ -139,7 +137,6 @@ pub async fn domain_show(
 #[utoipa::path(
     tag = "domains",
     request_body = Vouch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
     )
@@ -163,7 +160,6 @@ pub async fn domain_vouch(
 #[utoipa::path(
     tag = "domains",
     request_body = NewOwnerVouch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain can be proved or its host name is, or an admin vouches for another account"),
@@ -183,7 +179,6 @@ pub async fn owner_vouch_set(
 /// End the vouch for an account as owner of a host
 #[utoipa::path(
     tag = "domains",
-    security(("token" = [])),
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
@@ -202,7 +197,6 @@ pub async fn owner_vouch_end(
 /// and what was found instead.
 #[utoipa::path(
     tag = "domains",
-    security(("token" = [])),
     responses(
         (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
         (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
@@ -225,7 +219,6 @@ pub async fn domain_verify(
 #[utoipa::path(
     tag = "domains",
     request_body = Transfer,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -248,7 +241,6 @@ pub async fn domain_transfer(
 #[utoipa::path(
     tag = "domains",
     request_body = NewGeneration,
-    security(("token" = [])),
     responses((status = 200, description = "The updated domain", body = DomainView))
 )]
 #[post("/v1/domains/{domain}:new-generation")]
@@ -269,7 +261,6 @@ pub async fn domain_new_generation(
 #[utoipa::path(
     tag = "domains",
     request_body = DomainPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
@@ -292,7 +283,6 @@ pub async fn domain_patch(
 #[utoipa::path(
     tag = "domains",
     request_body = PublicJwk,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 403, description = "The role of the account does not allow it, or the domain has reached its limit of \
@@ -315,7 +305,6 @@ pub async fn key_enrol(
 /// Withdraw an enrolled key
 #[utoipa::path(
     tag = "domains",
-    security(("token" = [])),
     responses(
         (status = 204, description = "The key is withdrawn"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -357,7 +346,6 @@ pub async fn domain_recrawl(
 /// Delete a domain and retire its agents
 #[utoipa::path(
     tag = "domains",
-    security(("token" = [])),
     responses(
         (status = 204, description = "The domain is deleted"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -379,7 +367,6 @@ pub async fn domain_delete(
 /// withdrawn.
 #[utoipa::path(
     tag = "domains",
-    security(("token" = [])),
     responses(
         (status = 204, description = "The registration is withdrawn"),
         (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),

@@ -21,7 +21,6 @@ use crate::reviews::feed;
 /// then.
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
 )]
 #[post("/v1/me/feed")]
@@ -36,7 +35,6 @@ pub async fn feed_renew(
 /// End the caller's feed
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses(
         (status = 204, description = "The feed has ended"),
         (status = 404, description = "The caller has no feed"),

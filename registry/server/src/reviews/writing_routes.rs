@@ -22,7 +22,6 @@ use crate::reviews::{
 #[utoipa::path(
     tag = "reviews",
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
         (status = 409, description = "The review is closed, it is about another content, the caller has approved it already, or its domain is disputed"),
@@ -43,7 +42,6 @@ pub async fn review_approve(
 #[utoipa::path(
     tag = "reviews",
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
         (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
@@ -67,7 +65,6 @@ pub async fn review_reject(
 #[utoipa::path(
     tag = "reviews",
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The review by which others confirm it", body = Review),
         (status = 409, description = "The review is closed or about another content, the caller may approve it alone, the glass is broken for the agent already, or was not confirmed for this content before"),
@@ -87,7 +84,6 @@ pub async fn review_break_glass(
 /// Take back one's own approval of a review that is still open
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review", body = Review),
         (status = 409, description = "The review is closed, or the caller has not approved it"),
@@ -109,7 +105,6 @@ pub async fn approval_withdraw(
 #[utoipa::path(
     tag = "reviews",
     request_body = BulkDecision,
-    security(("token" = [])),
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
 )]
 #[post("/v1/reviews:decide")]
@@ -141,7 +136,6 @@ pub async fn review_decide_all(
 #[utoipa::path(
     tag = "reviews",
     request_body = NewComment,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The comment", body = ReviewComment),
         (status = 409, description = "The review has as many comments as it can have"),
@@ -165,7 +159,6 @@ pub async fn comment_add(
     tag = "reviews",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = ReviewPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review", body = Review,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -191,7 +184,6 @@ pub async fn review_patch(
 #[utoipa::path(
     tag = "agents",
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired, the hold is not set, or it ends only with its cause"),
@@ -237,7 +229,6 @@ pub async fn agent_report(
 #[utoipa::path(
     tag = "agents",
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The opened review", body = Review),
         (status = 409, description = "The agent serves nothing, or such a review is open already"),
@@ -259,7 +250,6 @@ pub async fn agent_recertify(
 #[utoipa::path(
     tag = "reviews",
     request_body = Seen,
-    security(("token" = [])),
     responses((status = 204, description = "Noted"))
 )]
 #[post("/v1/me:seen")]

@@ -25,7 +25,6 @@ use crate::search::saved;
 /// List the caller's saved searches
 #[utoipa::path(
     tag = "agents",
-    security(("token" = [])),
     responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
 )]
 #[get("/v1/searches")]
@@ -43,7 +42,6 @@ pub async fn saved_search_list(
 #[utoipa::path(
     tag = "agents",
     request_body = NewSavedSearch,
-    security(("token" = [])),
     responses((status = 201, description = "The saved search", body = SavedSearch))
 )]
 #[post("/v1/searches")]
@@ -59,7 +57,6 @@ pub async fn saved_search_put(
 /// Delete a saved search
 #[utoipa::path(
     tag = "agents",
-    security(("token" = [])),
     responses((status = 204, description = "The saved search is deleted"))
 )]
 #[delete("/v1/searches/{search}")]
