@@ -551,7 +551,7 @@ async fn one_refused_text_does_not_stop_the_others(url: &str) {
     assert_eq!(meaning_progress(&stage.app)[0].agents, 4);
 }
 
-/// Pages of a full-text order stay full text when a model comes in between, and a semantic order that cannot be
+/// Pages of a full-text list stay full text when a model comes in between, and a semantic list that cannot be
 /// continued starts anew and reports that.
 async fn pages_do_not_mix_scores(url: &str) {
     let stage = patient(url).await;
@@ -572,7 +572,7 @@ async fn pages_do_not_mix_scores(url: &str) {
     let encoder = Scripted::new("first", 0);
     let first = page(&stage, None).await;
     assert_eq!((first.mode.as_str(), first.total), ("lexical", 3));
-    // The frozen order ended with the process; the model is ready now.
+    // The model is ready now.
     let stage = stage.restart(|_| ()).await;
     stage.settle().await;
     let mut embedding = open(&stage, &encoder).await;

@@ -6,7 +6,7 @@ use super::tree::{Source, sources};
 
 /// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
 /// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 62] = [
+const ORDER: [&str; 63] = [
     "config",
     "descriptors",
     "dialects",
@@ -64,6 +64,7 @@ const ORDER: [&str; 62] = [
     "about",
     "routes",
     "openapi",
+    "plain_routes",
     "application",
     "serve",
     "start",

@@ -23,8 +23,8 @@ pub struct AgentList {
     pub groups: Option<u64>,
     /// Counts over all matches, for the requested facets.
     pub facets: BTreeMap<String, Facet>,
-    /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the frozen result list has expired; some hits may then
-    /// repeat or be missing.
+    /// `relevance`, `name`, `updated`, `newest`, or `resumed` if the list could not continue in the mode of the page before
+    /// and begins again as full text; hits may then repeat.
     pub order: String,
     /// Search mode: `lexical`, `hybrid` or `semantic`.
     pub mode: String,

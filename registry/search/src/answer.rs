@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::frozen::FrozenOrder;
 use super::request::{FacetName, SortPosition};
 
 /// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
@@ -33,8 +31,6 @@ pub struct SearchAnswer {
     pub facets: BTreeMap<FacetName, FacetCounts>,
     /// Hints for an empty result, or for parts of the query that did not count.
     pub hints: Vec<Hint>,
-    /// Frozen order of the following pages, if it was requested and there are any.
-    pub frozen: Option<Arc<FrozenOrder>>,
     /// Generation of the index that was searched.
     pub generation: u64,
     /// Version of the overlay that was applied.

@@ -77,7 +77,7 @@ impl WordScale {
 
 /// Parts of an entry's combined score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Blended {
+pub(super) struct Blended {
     balance: Balance,
     /// Full-text score, if it is a full-text match.
     words: Option<Score>,
@@ -91,7 +91,7 @@ pub struct Blended {
 
 impl Blended {
     /// The combined score.
-    pub(super) fn score(self) -> Score {
+    pub fn score(self) -> Score {
         let words = self.words.map(|words| words / self.scale.best);
         let meaning = self.meaning.map_or(0.0, |(_, worth)| worth);
         match self.balance {
@@ -107,12 +107,12 @@ impl Blended {
     }
 
     /// The full-text score, if the entry is a full-text match.
-    pub(super) fn words(self) -> Option<Score> {
+    pub fn words(self) -> Option<Score> {
         self.words
     }
 
     /// Whether the entry is a full-text match.
-    pub(super) fn matches_words(self) -> bool {
+    pub fn matches_words(self) -> bool {
         self.words.is_some()
     }
 
@@ -126,7 +126,7 @@ impl Blended {
     }
 
     /// Factor of full-text scores in the combined score.
-    pub(super) fn words_factor(self) -> Score {
+    pub fn words_factor(self) -> Score {
         match self.balance {
             Balance::Weighed => self.scale.weight / self.scale.best,
             Balance::WordsFirst => 1.0 / self.scale.best,
@@ -136,7 +136,7 @@ impl Blended {
 
     /// What the combined score has besides full-text scores: reasons in words with their parts of the score, and details
     /// behind them. `skill` names the skill with a number.
-    pub(super) fn reasons(
+    pub fn reasons(
         self,
         skill: impl Fn(usize) -> Option<String>,
     ) -> Vec<(&'static str, Score, String)> {
@@ -175,7 +175,7 @@ impl Blended {
     }
 
     /// Explanation of the combined score and its parts, around the explanation of the full-text score.
-    pub(super) fn explanation(self, words: Option<Explanation>) -> Explanation {
+    pub fn explanation(self, words: Option<Explanation>) -> Explanation {
         let what = match self.balance {
             Balance::Weighed => "weighed sum of words and meaning:",
             Balance::WordsFirst => "words before meaning, as the query is short or asks for words:",

@@ -108,11 +108,6 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// The same for another text query.
-    pub fn with_words(self, words: Option<&'a dyn Weight>) -> Self {
-        Self { words, ..self }
-    }
-
     /// Explanation of a hit's score at this place of the order: the tree of its parts, and in `summary` the same in
     /// sentences. `written` are all texts of the agent, as the index stores them.
     pub fn explain(

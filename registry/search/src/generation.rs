@@ -19,7 +19,7 @@ use super::schema::{Fields, analyzers};
 const STORE_BLOCK: usize = 4_096;
 
 /// Decompressed blocks of hits that a segment caches: those of one page. Hits are read from all over the segment, so
-/// more are rarely reused; and every frozen state has a cache of its own.
+/// more are rarely reused.
 const STORE_BLOCKS: usize = 16;
 
 /// Deletions from which all of them are one query: it walks the ids of a segment once, where each deletion alone would look

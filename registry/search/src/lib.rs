@@ -35,12 +35,10 @@ mod error;
 mod expansion;
 mod explained;
 mod facets;
-mod fetch;
 mod filter;
 mod filtered;
 mod folded;
 mod folding;
-mod frozen;
 mod generation;
 mod groups;
 mod highlight;
@@ -88,7 +86,6 @@ pub use answer::{
     Duplicates, FACET_VALUES, FacetCounts, Highlight, Hint, HintKind, HitRow, MAX_DUPLICATES,
     SearchAnswer, Suggestion, SuggestionKind,
 };
-pub use blend::Blended;
 pub use compiled::CompiledQuery;
 pub use config::IndexConfig;
 pub use document::{
@@ -97,15 +94,13 @@ pub use document::{
 };
 pub use error::IndexError;
 pub use facets::FacetLimits;
-pub use fetch::FetchedHits;
-pub use frozen::{FrozenOrder, FrozenPlace, OrderState};
 pub use list::{ListAnswer, ListKey, ListRequest, ListRow, ListValue};
 pub use overlay::ChangedAgent;
 pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
 pub use rebuild::Rebuild;
 pub use request::{
-    FacetName, Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_ORDER,
-    MAX_QUERY_WORDS, MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    FacetName, Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_QUERY_WORDS,
+    MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};
@@ -198,7 +193,6 @@ struct IndexView {
     classes: Arc<Classes>,
     groups: Arc<StateGroups>,
     excluded: Arc<Excluded>,
-    excluded_digest: u64,
     applied: i64,
     generation: u64,
     overlay_version: u64,
@@ -406,7 +400,6 @@ impl Inner {
         }
         Ok(IndexView {
             excluded: state.overlay.excluded(&serving.searcher, &self.fields)?,
-            excluded_digest: state.overlay.digest(),
             searcher: serving.searcher.clone(),
             frequent: Arc::clone(&serving.frequent),
             classes: Arc::clone(&serving.classes),

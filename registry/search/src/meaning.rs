@@ -70,8 +70,6 @@ pub(super) struct NearAgents {
     cutoff: f32,
     /// Similarities of all neighbours, descending.
     similarities: Vec<f32>,
-    /// Digest of the query and the vectors.
-    digest: u64,
 }
 
 impl NearAgents {
@@ -113,7 +111,6 @@ impl NearAgents {
             by_similarity.then_with(|| snapshot.id(left.slot).cmp(&snapshot.id(right.slot)))
         });
         let mut meant = Self::of(&near, meaning.cutoff);
-        meant.digest = meaning.digest(&snapshot);
         let close = near.partition_point(|near| meant.is_close(near.similarity));
         near.truncate(close.max(NEVER_CUT));
         let mut chosen = SlotBits::none(snapshot.slots());
@@ -147,7 +144,6 @@ impl NearAgents {
             far: far.map_or(cutoff, similarity),
             cutoff,
             similarities: near.iter().map(similarity).collect(),
-            digest: 0,
         }
     }
 
@@ -159,11 +155,6 @@ impl NearAgents {
     /// Number of neighbours that are nearer than this similarity.
     pub fn rank(&self, similarity: f32) -> usize {
         self.similarities.partition_point(|one| *one > similarity)
-    }
-
-    /// Digest of the query and the vectors behind these neighbours.
-    pub fn digest(&self) -> u64 {
-        self.digest
     }
 
     /// The neighbours in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).

@@ -6,7 +6,6 @@
 //! up.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use tantivy::index::SegmentId;
@@ -58,8 +57,6 @@ pub(super) struct Overlay {
     /// Changed agents whose documents have not been looked up.
     unresolved: Vec<Uuid>,
     excluded: Arc<Excluded>,
-    /// Digest of all excluded documents.
-    digest: u64,
     version: u64,
     /// Number of changed agents at which the overlay stops recording changes.
     limit: usize,
@@ -77,7 +74,6 @@ impl Overlay {
             changed: HashMap::new(),
             unresolved: Vec::new(),
             excluded: Arc::default(),
-            digest: 0,
             version: 0,
             limit: limit.max(1),
             keep: false,
@@ -138,7 +134,6 @@ impl Overlay {
     /// Marks the documents of all unapplied changes to be looked up again.
     fn begin_again(&mut self, applied: i64) {
         self.excluded = Arc::default();
-        self.digest = 0;
         let waiting = self.changed.iter();
         self.unresolved = waiting
             .filter(|(_, change)| change.seq > applied)
@@ -154,12 +149,6 @@ impl Overlay {
     /// Version of the overlay, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
-    }
-
-    /// Digest of the excluded agents and the labels that may still see each, the same in every process that excludes
-    /// the same ones; as of the last call of [`excluded`](Self::excluded).
-    pub fn digest(&self) -> u64 {
-        self.digest
     }
 
     /// Number of changed agents in the overlay.
@@ -182,7 +171,6 @@ impl Overlay {
             return Ok(Arc::clone(&self.excluded));
         }
         let mut excluded = (*self.excluded).clone();
-        let mut digest = self.digest;
         for reader in searcher.segment_readers() {
             let terms = reader.inverted_index(fields.id)?;
             for id in &self.unresolved {
@@ -203,15 +191,6 @@ impl Overlay {
                         true => Arc::default(),
                         false => Arc::clone(&change.visible_to),
                     };
-                    // A deleted document matches no search, and how long it stays in the segment depends on the
-                    // process.
-                    if reader
-                        .alive_bitset()
-                        .is_none_or(|alive| alive.is_alive(postings.doc()))
-                    {
-                        let one = BuildHasherDefault::<DefaultHasher>::default();
-                        digest ^= one.hash_one((id, &still_seen_by));
-                    }
                     documents.push((postings.doc(), still_seen_by));
                     postings.advance();
                 }
@@ -219,7 +198,6 @@ impl Overlay {
         }
         self.unresolved.clear();
         self.excluded = Arc::new(excluded);
-        self.digest = digest;
         Ok(Arc::clone(&self.excluded))
     }
 }

@@ -1,12 +1,12 @@
 //! Search request: text, filters, sort order, page and facets.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::property::ExactFilter;
-use crate::vectors::{Snapshot, Vectors};
+use crate::vectors::Vectors;
 
 /// The most words of a query that are searched for; the rest is ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
@@ -16,9 +16,6 @@ pub const MAX_LIMIT: usize = 1_000;
 
 /// The most hits of a page whose scores are explained: the first ones.
 pub const MAX_EXPLAINED: usize = 10;
-
-/// The most ids that [`FrozenOrder::places`](super::FrozenOrder::places) returns.
-pub const MAX_ORDER: usize = 1_000;
 
 /// The most values of one search over all its filters.
 pub const MAX_FILTER_VALUES: usize = 256;
@@ -56,8 +53,6 @@ pub struct SearchRequest {
     pub explain: bool,
     /// What is read of each hit.
     pub parts: HitParts,
-    /// Whether the order is frozen for the following pages, if there are any.
-    pub freeze: bool,
     /// Semantic part of the search, if requested.
     pub meaning: Option<Meaning>,
 }
@@ -98,20 +93,6 @@ pub struct Meaning {
     pub cutoff: f32,
     /// Whether the search is purely semantic, so that full text is neither searched nor scored.
     pub alone: bool,
-}
-
-impl Meaning {
-    /// Digest of everything in the query and in these vectors that decides which agents are near, and how near; the
-    /// same in every process that holds the same vectors.
-    pub(super) fn digest(&self, vectors: &Snapshot) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        vectors.digest().hash(&mut hasher);
-        self.query
-            .iter()
-            .for_each(|number| number.to_bits().hash(&mut hasher));
-        self.cutoff.to_bits().hash(&mut hasher);
-        hasher.finish()
-    }
 }
 
 /// Filters on agents. Values inside one list are alternatives, different lists must all match; an empty list has no
@@ -197,7 +178,7 @@ impl Sort {
 }
 
 /// Position of one hit in a sort order: whether it is weak, its sort value and its id.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SortPosition {
     /// Whether the hit is weak. In the order by relevance all weak hits come after the others; elsewhere none is weak.
     pub weak: bool,
@@ -208,14 +189,28 @@ pub struct SortPosition {
 }
 
 /// Value that a sort order compares.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SortValue {
     /// The score of [`Sort::Relevance`] with a text.
-    Score(f32),
+    Score(#[serde(with = "score_bits")] f32),
     /// The folded name of [`Sort::Name`].
     Name(String),
     /// The time of [`Sort::Updated`] and [`Sort::Newest`], in microseconds since 1970 UTC.
     Time(i64),
+}
+
+/// A score in a written position, as its bits: a decimal that is read as the neighbour of what was written would repeat a
+/// hit on the next page, or lose one.
+mod score_bits {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(score: &f32, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(score.to_bits())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+        u32::deserialize(from).map(f32::from_bits)
+    }
 }
 
 /// A facet that can be counted.

@@ -17,7 +17,6 @@ use super::explained::Explainer;
 use super::facets::Facets;
 use super::filter::{Clause, Filter, any_condition, clauses, keyed, listed, trusted, unlisted};
 use super::filtered::FilteredQuery;
-use super::frozen::FrozenOrder;
 use super::highlight::Highlighter;
 use super::meaning::NearAgents;
 use super::query::TextQuery;
@@ -383,14 +382,6 @@ impl Index {
             groups: page.groups.as_ref().map(|_| groups),
             facets,
             hints,
-            frozen: (request.freeze && more).then(|| {
-                Arc::new(FrozenOrder::new(
-                    &prepared,
-                    query,
-                    order,
-                    page.groups.as_ref(),
-                ))
-            }),
             applied_seq: prepared.view.applied,
             generation: prepared.view.generation,
             overlay_version: prepared.view.overlay_version,

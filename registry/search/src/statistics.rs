@@ -274,7 +274,7 @@ impl Inner {
     }
 }
 
-/// Statistics for scoring one query. They hold no reference to the index, so a frozen result list keeps them too.
+/// Statistics for scoring one query. They hold no reference to the index.
 #[derive(Debug)]
 pub(super) struct QueryStatistics {
     text: Field,

@@ -2,7 +2,7 @@
 //! which the crawler's user agent links to.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, routes, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 
 use crate::config::Config;
@@ -56,9 +56,6 @@ struct ContactView {
 }
 
 /// Shows it. The crawler's user agent names the second address.
-#[routes]
-#[get("/about")]
-#[get("/crawler")]
 pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
     let overview = match overview(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),

@@ -9,15 +9,16 @@ use actix_web::web;
 use utoipa_actix_web::AppExt;
 
 use crate::health::routes as health;
-use crate::http::allowed::Addresses;
+use crate::http::allowed::{self, Addresses};
 use crate::http::catalog_links::CatalogLinks;
 use crate::http::envelope::{self, ErrorPage};
 use crate::http::state::State;
 use crate::http::unread_limit::limit_unread_bytes;
 use crate::mcp::McpService;
-use crate::openapi::{self, operations};
+use crate::openapi::operations;
 use crate::pages::problems;
-use crate::routes::{self, PLAIN_ROUTES};
+use crate::plain_routes::{self, PLAIN_ROUTES};
+use crate::routes;
 
 /// All routes with their methods, shared by the workers of a process.
 static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
@@ -51,14 +52,12 @@ pub fn application(
         .app_data::<&'static Addresses>(&ADDRESSES)
         .app_data(ErrorPage(problems::failed))
         .app_data(routes::DIALECT_ERRORS)
-        .configure(routes::frequent)
+        .configure(plain_routes::frequent)
         .into_utoipa_app()
         .configure(routes::api)
         .into_app()
-        .service(openapi::openapi_json)
-        .service(openapi::docs_folder)
-        .service(openapi::docs)
-        .configure(routes::pages_and_fallback)
+        .configure(plain_routes::pages)
+        .default_service(web::to(allowed::unrouted))
         .wrap(from_fn(limit_unread_bytes))
         .wrap(Compress::default())
         .wrap(envelope)

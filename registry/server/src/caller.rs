@@ -7,6 +7,7 @@ use a2a_registry_policy::{PolicySet, Principal};
 use a2a_registry_search::ALWAYS;
 use uuid::Uuid;
 
+use crate::config::{GovernanceConfig, Registration};
 use crate::error::{AppError, ErrorKind};
 use crate::policy_labels::{common_narrowing, narrowing};
 
@@ -156,6 +157,21 @@ impl Caller {
                 ),
             )),
         }
+    }
+
+    /// Refuses a caller who may not register: in an open registry anyone may without an account, and an account needs the
+    /// permission everywhere.
+    ///
+    /// # Errors
+    /// As [`demand`](Self::demand).
+    pub(crate) fn demand_registration(
+        &self,
+        governance: &GovernanceConfig,
+    ) -> Result<(), AppError> {
+        if self.account.is_some() || governance.registration == Registration::Token {
+            self.demand(Permission::Register)?;
+        }
+        Ok(())
     }
 
     /// Who asks, as policies see it: an account whose token does not let it see is nobody.

@@ -51,6 +51,7 @@ pub mod openapi;
 pub mod ownership;
 mod pages;
 pub mod paging;
+mod plain_routes;
 pub mod policies;
 mod policy_labels;
 mod policy_sets;

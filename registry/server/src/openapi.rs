@@ -3,15 +3,16 @@
 mod answers;
 mod examples;
 pub mod operations;
+mod other_addresses;
 
 use std::sync::{Arc, LazyLock};
 
 use a2a_registry_api::ard;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use utoipa::openapi::schema::Schema;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_actix_web::AppExt;
@@ -19,6 +20,7 @@ use utoipa_actix_web::AppExt;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::http::answer;
+use crate::http::path::path_parameter;
 use crate::http::problem::{MemberError, Problem, ProblemDocument};
 use crate::http::state::State;
 use crate::routes;
@@ -87,10 +89,40 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         "token".into(),
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
+    other_addresses::add(&mut document);
+    describe_path_parts(&mut document);
+    demand_tokens(&mut document);
     answers::complete(&mut document);
     examples::place(&mut document);
     state_limits(&mut document, limits);
     document
+}
+
+/// Adds the parts of every path that stand for something to the parameters of its operations.
+fn describe_path_parts(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let names = path.split('{').skip(1);
+        let names = names.filter_map(|rest| rest.split('}').next());
+        let parts: Vec<_> = names.filter_map(path_parameter).map(RefOr::T).collect();
+        for operation in operations::methods_mut(item) {
+            let others = operation.parameters.take().unwrap_or_default();
+            let all: Vec<_> = parts.iter().cloned().chain(others).collect();
+            operation.parameters = (!all.is_empty()).then_some(all);
+        }
+    }
+}
+
+/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that reads
+/// none at all.
+fn demand_tokens(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            operation.security = match operation.security.take() {
+                None => Some(vec![SecurityRequirement::new("token", [""; 0])]),
+                stated => stated.filter(|stated| !stated.is_empty()),
+            };
+        }
+    }
 }
 
 /// Writes the limits that the operator configures into the document.
@@ -110,8 +142,7 @@ fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
 }
 
 /// The document itself.
-#[get("/openapi.json")]
-pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
+pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
     answer::bytes(
         actix_web::http::StatusCode::OK,
         served_document(&state.context.config().limits),
@@ -119,8 +150,7 @@ pub async fn openapi_json(state: web::Data<State>) -> HttpResponse {
 }
 
 /// The browsable page is a folder, which its address has to say.
-#[get("/docs")]
-pub async fn docs_folder() -> HttpResponse {
+pub(crate) async fn docs_folder() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "docs/"))
         .finish()
@@ -156,8 +186,7 @@ fn with_way_back(file: Vec<u8>) -> Vec<u8> {
 ///
 /// # Errors
 /// `not-found`.
-#[get("/docs/{file:.*}")]
-pub async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
         let config = utoipa_swagger_ui::Config::from("../openapi.json");
         Arc::new(

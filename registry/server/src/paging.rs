@@ -116,18 +116,6 @@ impl Signer {
         serde_json::from_slice(&position).ok()
     }
 
-    /// A hash of these texts, the same in every replica.
-    pub(crate) fn number(&self, texts: &[&str]) -> u64 {
-        let mut context = hmac::Context::with_key(&self.0);
-        for text in texts {
-            context.update(&(text.len() as u64).to_be_bytes());
-            context.update(text.as_bytes());
-        }
-        let tag = context.sign();
-        let first = tag.as_ref().first_chunk();
-        first.copied().map_or(0, u64::from_be_bytes)
-    }
-
     fn tag(&self, query: &str, caller: &Caller, position: &[u8]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
         let account = caller

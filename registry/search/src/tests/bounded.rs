@@ -49,39 +49,6 @@ fn a_page_ends_where_its_bytes_do_and_the_next_goes_on_there() {
 }
 
 #[test]
-fn a_frozen_page_tells_how_many_places_it_has_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let index = built(dir.path(), large(50, 1_000));
-    let request = SearchRequest {
-        freeze: true,
-        max_bytes: Some(5_500),
-        ..text("flight")
-    };
-    let first = index.search(&request).unwrap();
-    // The page holds all hits but for their bytes, and still the order is frozen for the next ones.
-    let places = first.frozen.as_ref().unwrap().places(1_000).unwrap();
-    assert_eq!((first.hits.len(), places.len()), (5, 50));
-    let mut hidden = agent(1, "gone");
-    hidden.id = places[7].id;
-    hidden.visible_to = vec!["group:x".to_owned()];
-    index.apply(vec![hidden], &[], 9).unwrap();
-    let mut visited = ids(&first);
-    let mut offset = visited.len();
-    while offset < places.len() {
-        let page = index.fetch(&places[offset..], offset, &request).unwrap();
-        assert!(!page.hits.is_empty() && page.hits.len() <= 5);
-        visited.extend(page.hits.iter().map(|hit| hit.id));
-        offset += page.places;
-    }
-    let expected: Vec<Uuid> = places.iter().map(|place| place.id).collect();
-    let expected: Vec<Uuid> = expected
-        .into_iter()
-        .filter(|id| *id != places[7].id)
-        .collect();
-    assert_eq!(visited, expected);
-}
-
-#[test]
 fn a_list_ends_where_its_bytes_do() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), large(20, 1_000));
@@ -109,16 +76,15 @@ fn a_list_ends_where_its_bytes_do() {
 fn a_page_has_one_hit_however_large() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), large(3, 100_000));
-    let request = SearchRequest {
-        freeze: true,
+    let mut request = SearchRequest {
         max_bytes: Some(1),
         ..text("flight")
     };
-    let first = index.search(&request).unwrap();
-    assert_eq!((first.hits.len(), first.more), (1, true));
-    let places = first.frozen.unwrap().places(10).unwrap();
-    let page = index.fetch(&places[1..], 1, &request).unwrap();
-    assert_eq!((page.hits.len(), page.places), (1, 1));
+    for left in (0..3).rev() {
+        let page = index.search(&request).unwrap();
+        assert_eq!((page.hits.len(), page.more), (1, left > 0));
+        request.after = Some(page.hits[0].position.clone());
+    }
     let list = ListRequest {
         visible_to: public(),
         limit: 10,
@@ -165,8 +131,6 @@ fn a_hit_shows_the_skills_that_matched_and_then_the_first_ones() {
     let every = &hits(&text("skill"))[0];
     assert_eq!(skill_numbers(every), first);
     // The same where a hit is read on its own.
-    let fetched = index.fetch(&[place(id(1))], 0, &text("w250")).unwrap();
-    assert_eq!(skill_numbers(&fetched.hits[0])[..2], [250, 0]);
     let found = index.lookup("urn:one", &public(), 5).unwrap();
     assert_eq!(skill_numbers(&found[0]), first);
 }
@@ -219,9 +183,8 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
         .iter()
         .map(|letter| format!("{letter}zz*"))
         .collect();
-    let request = SearchRequest {
+    let mut request = SearchRequest {
         explain: true,
-        freeze: true,
         limit: 30,
         ..text(&prefixes.join(" "))
     };
@@ -245,8 +208,8 @@ fn ten_hits_are_explained_by_the_terms_that_matter_most() {
         }
     };
     check(&answer.hits);
-    let places = answer.frozen.unwrap().places(60).unwrap();
-    check(&index.fetch(&places[30..], 30, &request).unwrap().hits);
+    request.after = answer.hits.last().map(|hit| hit.position.clone());
+    check(&index.search(&request).unwrap().hits);
 }
 
 /// A hit has what is asked for of it, and nothing else depends on that: neither the order, nor the skills that come first, nor
@@ -278,7 +241,6 @@ fn a_hit_has_the_parts_that_are_asked_for() {
         computation: false,
     };
     let whole = SearchRequest {
-        freeze: true,
         limit: 3,
         ..text("flight")
     };
@@ -288,7 +250,6 @@ fn a_hit_has_the_parts_that_are_asked_for() {
     };
     let full = index.search(&whole).unwrap();
     assert!(full.hits.iter().all(|hit| !hit.highlights.is_empty()));
-    let places = full.frozen.as_ref().unwrap().places(8).unwrap();
     for (hit, entry, highlights) in [
         (true, false, false),
         (false, true, false),
@@ -303,9 +264,7 @@ fn a_hit_has_the_parts_that_are_asked_for() {
         });
         let answer = index.search(&request).unwrap();
         assert_eq!((ids(&answer), answer.more), (ids(&full), full.more));
-        let fetched = index.fetch(&places[..3], 0, &request).unwrap();
-        let fetched = fetched.hits.iter().zip(&full.hits);
-        for (one, all) in answer.hits.iter().zip(&full.hits).chain(fetched) {
+        for (one, all) in answer.hits.iter().zip(&full.hits) {
             assert_eq!((one.id, one.weak), (all.id, all.weak));
             assert!(one.hit == if hit { &all.hit[..] } else { &[] });
             assert!(one.entry == if entry { &all.entry[..] } else { &[] });

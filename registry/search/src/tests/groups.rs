@@ -40,7 +40,7 @@ fn check_duplicates(hits: &[HitRow], heads: &BTreeMap<Uuid, Vec<Uuid>>, what: &S
 }
 
 /// All pages of a search, by the position of the last hit.
-fn by_position(index: &Index, request: &SearchRequest) -> Vec<Uuid> {
+fn by_position(index: &Index, request: &SearchRequest) -> Vec<HitRow> {
     let mut request = SearchRequest {
         limit: 7,
         ..request.clone()
@@ -48,36 +48,13 @@ fn by_position(index: &Index, request: &SearchRequest) -> Vec<Uuid> {
     let mut visited = Vec::new();
     loop {
         let answer = index.search(&request).unwrap();
-        visited.extend(ids(&answer));
+        visited.extend(answer.hits);
         assert!(visited.len() <= 1_000, "{request:?} goes round in circles");
-        match answer.hits.last() {
+        match visited.last() {
             Some(last) if answer.more => request.after = Some(last.position.clone()),
             _ => return visited,
         }
     }
-}
-
-/// All pages of a search after its first one, from its frozen order.
-fn by_frozen_order(index: &Index, request: &SearchRequest) -> Vec<HitRow> {
-    let mut request = SearchRequest {
-        limit: 7,
-        freeze: true,
-        ..request.clone()
-    };
-    let answer = index.search(&request).unwrap();
-    let mut hits = answer.hits;
-    let Some(frozen) = answer.frozen else {
-        return hits;
-    };
-    let places = frozen.places(MAX_ORDER).unwrap();
-    request.meaning = None;
-    for (page, offset) in places[hits.len()..]
-        .chunks(7)
-        .zip((hits.len()..).step_by(7))
-    {
-        hits.extend(index.fetch(page, offset, &request).unwrap().hits);
-    }
-    hits
 }
 
 fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
@@ -96,11 +73,10 @@ fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
         assert_eq!(answer.facets[&facet], counted(expected, facet));
     }
     check_duplicates(&answer.hits, &heads, &request);
-    assert_eq!(by_position(index, &request), ids(&answer), "{request:?}");
-    let frozen = by_frozen_order(index, &request);
-    let order: Vec<Uuid> = frozen.iter().map(|hit| hit.id).collect();
+    let pages = by_position(index, &request);
+    let order: Vec<Uuid> = pages.iter().map(|hit| hit.id).collect();
     assert_eq!(order, ids(&answer), "{request:?}");
-    check_duplicates(&frozen, &heads, &request);
+    check_duplicates(&pages, &heads, &request);
     // Heads are in the order that they have among all matches.
     let all = SearchRequest {
         grouped: false,
@@ -254,22 +230,23 @@ fn hidden_duplicates_neither_count_nor_lead() {
 }
 
 #[test]
-fn a_frozen_order_shows_no_duplicate_that_was_hidden_since() {
+fn a_later_page_shows_no_duplicate_that_was_hidden_since() {
     let dir = tempfile::tempdir().unwrap();
     let mut all = copies(4);
-    all.push(agent(9, "Flights to elsewhere"));
+    all.push(Document {
+        description: "flights flights flights flights".to_owned(),
+        ..agent(9, "Flights")
+    });
     let index = built(dir.path(), all);
-    let request = SearchRequest {
+    let mut request = SearchRequest {
         limit: 1,
-        freeze: true,
         ..grouped("flights")
     };
-    let frozen = index.search(&request).unwrap().frozen.unwrap();
-    let places = frozen.places(10).unwrap();
-    assert_eq!(places.len(), 2);
+    let first = index.search(&request).unwrap();
+    assert_eq!(ids(&first), [id(9)]);
+    request.after = Some(first.hits[0].position.clone());
     let leads = |index: &Index| {
-        let hits = index.fetch(&places, 0, &request).unwrap().hits;
-        let led = hits.into_iter().find(|hit| hit.id != id(9)).unwrap();
+        let led = index.search(&request).unwrap().hits.remove(0);
         (led.id, led.duplicates)
     };
     let others = |numbers: &[u64]| {
@@ -286,28 +263,6 @@ fn a_frozen_order_shows_no_duplicate_that_was_hidden_since() {
     assert_eq!(leads(&index), (id(2), others(&[4])));
     index.note_forbidden(&[id(2)], 4);
     assert_eq!(leads(&index), (id(4), None));
-}
-
-#[test]
-fn a_frozen_order_keeps_its_groups_when_the_index_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut all = copies(4);
-    all.push(agent(9, "Flights to elsewhere"));
-    let index = built(dir.path(), all);
-    let request = SearchRequest {
-        limit: 1,
-        freeze: true,
-        ..grouped("flights")
-    };
-    let frozen = index.search(&request).unwrap().frozen.unwrap();
-    let before = frozen.places(10).unwrap();
-    index
-        .apply(vec![agent(20, "Another")], &[id(3)], 2)
-        .unwrap();
-    index.search(&request).unwrap();
-    assert_eq!(frozen.places(10).unwrap(), before);
-    let duplicates = before.iter().find_map(|place| place.duplicates.clone());
-    assert_eq!(duplicates.unwrap().agents, [2, 3, 4].map(id));
 }
 
 #[test]
@@ -355,10 +310,9 @@ fn nearest_neighbours_are_folded_like_other_matches() {
         assert_eq!(found, heads.keys().copied().collect(), "{request:?}");
         assert_eq!(answer.groups, Some(heads.len() as u64));
         check_duplicates(&answer.hits, &heads, &request);
-        assert_eq!(by_position(&index, &request), ids(&answer), "{request:?}");
-        let frozen = by_frozen_order(&index, &request);
-        check_duplicates(&frozen, &heads, &request);
-        let order: Vec<Uuid> = frozen.iter().map(|hit| hit.id).collect();
+        let pages = by_position(&index, &request);
+        check_duplicates(&pages, &heads, &request);
+        let order: Vec<Uuid> = pages.iter().map(|hit| hit.id).collect();
         assert_eq!(order, ids(&answer), "{request:?}");
     }
 }

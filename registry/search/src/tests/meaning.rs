@@ -360,33 +360,6 @@ fn without_a_word_in_common_the_nearest_is_found_and_with_words_both_count() {
     assert_eq!(index.search(&request).unwrap().total, 3);
 }
 
-#[test]
-fn a_frozen_order_keeps_what_was_near() {
-    let mut dice = Dice(31);
-    let mut world = World::of(400, &mut dice);
-    let mut request = text("flight banking hotel Tokyo");
-    request.meaning = Some(world.meaning(&mut dice, 0.0, false));
-    request.limit = 1_000;
-    let whole = world.index.search(&request).unwrap();
-    request.limit = 10;
-    request.freeze = true;
-    request.explain = true;
-    let first = world.index.search(&request).unwrap();
-    let frozen = first.frozen.unwrap();
-    // All vectors change; the order stays that of the first page.
-    let all: Vec<Uuid> = world.agents.keys().copied().collect();
-    world.embed(&all, &mut dice);
-    let places = frozen.places(1_000).unwrap();
-    assert!(places.iter().map(|place| place.id).eq(ids(&whole)));
-    let fetched = world.index.fetch(&places[..10], 0, &request).unwrap().hits;
-    for (one, other) in first.hits.iter().zip(&fetched) {
-        assert_eq!(
-            (one.id, one.score, &one.explain),
-            (other.id, other.score, &other.explain)
-        );
-    }
-}
-
 /// More agents with equal full-text scores than one pass reads: the pages beyond the first pass neither end early nor
 /// repeat an agent.
 #[test]
@@ -438,57 +411,4 @@ fn deep_pages_go_through_agents_of_equal_words() {
             "{asked}"
         );
     }
-}
-
-#[test]
-fn a_place_whose_words_have_gone_is_explained_by_what_was_near() {
-    let dir = tempfile::tempdir().unwrap();
-    let index = built(
-        &dir.path().join("index"),
-        (0..5)
-            .map(|number| agent(number, "flight there soon"))
-            .collect(),
-    );
-    let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), DIMENSIONS).unwrap());
-    let mut dice = Dice(8);
-    let near: Vec<VectorChange> = (0..5)
-        .map(|number| (id(number), Some(made(&mut dice))))
-        .collect();
-    vectors.put(&near).unwrap();
-    let mut request = SearchRequest {
-        limit: 2,
-        freeze: true,
-        explain: true,
-        ..text("flight there soon please")
-    };
-    request.meaning = Some(Meaning {
-        vectors,
-        query: vector(&mut dice).into(),
-        cutoff: -1.0,
-        alone: false,
-    });
-    let places = index
-        .search(&request)
-        .unwrap()
-        .frozen
-        .unwrap()
-        .places(10)
-        .unwrap();
-    let changed = places[3].id;
-    let mut other = agent(9, "poems");
-    other.id = changed;
-    index.apply(vec![other], &[], 9).unwrap();
-    let page = index.fetch(&places[2..4], 2, &request).unwrap().hits;
-    let told = page
-        .iter()
-        .find(|hit| hit.id == changed)
-        .unwrap()
-        .explain
-        .clone()
-        .unwrap()
-        .to_string();
-    assert!(
-        told.contains("meaning, from nothing") && !told.contains("words, divided"),
-        "{told}"
-    );
 }

@@ -103,16 +103,6 @@ fn ids(answer: &SearchAnswer) -> Vec<Uuid> {
     answer.hits.iter().map(|hit| hit.id).collect()
 }
 
-/// A position of an order without semantic scores.
-fn place(id: Uuid) -> FrozenPlace {
-    FrozenPlace {
-        id,
-        weak: false,
-        blended: None,
-        duplicates: None,
-    }
-}
-
 fn names(index: &Index, request: &SearchRequest) -> Vec<Uuid> {
     ids(&index.search(request).unwrap())
 }

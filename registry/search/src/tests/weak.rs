@@ -138,7 +138,6 @@ fn page_after_page_the_weak_ones_follow_the_others() {
         let mut request = text("book a flight desk");
         request.meaning = meaning;
         request.limit = 1_000;
-        request.freeze = true;
         let whole = index.search(&request).unwrap();
         assert_eq!(whole.total, total);
         let whole: Vec<(Uuid, bool)> = whole.hits.iter().map(|hit| (hit.id, hit.weak)).collect();
@@ -150,18 +149,6 @@ fn page_after_page_the_weak_ones_follow_the_others() {
         for size in [7, 60, 250] {
             assert_eq!(paged(&index, &request, size), whole, "{size} on a page");
         }
-        request.limit = 20;
-        let frozen = index.search(&request).unwrap().frozen.unwrap();
-        let places = frozen.places(1_000).unwrap();
-        let kept: Vec<(Uuid, bool)> = places.iter().map(|place| (place.id, place.weak)).collect();
-        assert_eq!(kept, whole);
-        let around = strong.min(places.len() - 10) - 10;
-        let fetched = index
-            .fetch(&places[around..around + 20], around, &request)
-            .unwrap()
-            .hits;
-        let fetched: Vec<(Uuid, bool)> = fetched.iter().map(|hit| (hit.id, hit.weak)).collect();
-        assert_eq!(fetched, whole[around..around + 20]);
     }
 }
 

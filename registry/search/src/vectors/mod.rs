@@ -17,7 +17,6 @@ mod quantised;
 mod slots;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,8 +59,6 @@ struct AgentSlot {
     slot: u32,
     /// Stamp of the text that the vectors were computed from; 0 if the agent has none.
     stamp: u64,
-    /// Digest of the agent and its vectors; 0 if it has none.
-    digest: u64,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +92,6 @@ impl Vectors {
                 file: Arc::new(file),
                 dimensions,
                 version: 0,
-                digest: 0,
             }),
         })
     }
@@ -180,14 +176,7 @@ impl Vectors {
                 (None, None) => continue,
             };
             let stamp = made.as_ref().map_or(0, |(stamp, _)| *stamp);
-            let digest = made.as_ref().map_or(0, |(_, vectors)| digest(*id, vectors));
-            next.digest ^= known.map_or(0, |known| known.digest) ^ digest;
-            let known = AgentSlot {
-                slot,
-                stamp,
-                digest,
-            };
-            state.agents_by_id.insert(*id, known);
+            state.agents_by_id.insert(*id, AgentSlot { slot, stamp });
             let (chunk, slot) = split(slot);
             let chunk = Arc::make_mut(&mut next.chunks[chunk]);
             let before = chunk.place(slot);
@@ -244,12 +233,7 @@ impl Vectors {
         }
         // An index holds fewer than 2^31 agents, so every slot fits.
         let slot = u32::try_from(state.agents_by_id.len()).unwrap_or(NO_SLOT);
-        let known = AgentSlot {
-            slot,
-            stamp: 0,
-            digest: 0,
-        };
-        state.agents_by_id.insert(id, known);
+        state.agents_by_id.insert(id, AgentSlot { slot, stamp: 0 });
         slot
     }
 
@@ -262,11 +246,6 @@ impl Vectors {
     fn state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Digest of an agent and its vectors.
-fn digest(id: Uuid, vectors: &AgentVectors) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one((id, vectors.as_bytes()))
 }
 
 /// Chunk of a slot, and its index there.

@@ -24,7 +24,6 @@ pub struct Snapshot {
     pub(super) file: Arc<VectorFile>,
     pub(super) dimensions: usize,
     pub(super) version: u64,
-    pub(super) digest: u64,
 }
 
 /// A nearest neighbour of a query.
@@ -40,11 +39,6 @@ impl Snapshot {
     /// Version of the vectors, which rises with every change.
     pub fn version(&self) -> u64 {
         self.version
-    }
-
-    /// Digest of all vectors and their agents, the same in every process that holds the same ones.
-    pub fn digest(&self) -> u64 {
-        self.digest
     }
 
     /// Number of slots.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use actix_web::http::header::{self, HeaderMap, HeaderValue, HttpDate};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, get, routes, web};
 use bytes::Bytes;
 
 use crate::error::AppError;
@@ -34,32 +34,10 @@ const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
         (status = 404, description = "The registry is no agent"),
     )
 )]
+#[routes]
 #[get("/.well-known/agent-card.json")]
+#[get("/.well-known/agent.json", name = "own_card_0_2")]
 pub async fn own_card(
-    request: HttpRequest,
-    _caller: CardReader,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let card = card(&state)?;
-    Ok(deliver(&request, card, &card.tag, &card.bytes))
-}
-
-/// Get the registry's own agent card at the path that SDK resolvers of protocol version 0.2 use
-#[utoipa::path(
-    tag = "a2a",
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The card", body = Object,
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
-                 ("Last-Modified" = String, description = "When the card was signed"))),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`, or since `If-Modified-Since`",
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
-                 ("Last-Modified" = String, description = "When the card was signed"))),
-        (status = 404, description = "The registry is no agent"),
-    )
-)]
-#[get("/.well-known/agent.json")]
-pub async fn own_card_0_2(
     request: HttpRequest,
     _caller: CardReader,
     state: web::Data<State>,

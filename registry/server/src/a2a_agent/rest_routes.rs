@@ -1,7 +1,7 @@
 //! The interface for HTTP+JSON, of 1.0 (section 11). Its address is `/a2a/v1`; the same paths exist under `/a2a`.
 
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, routes, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
@@ -21,10 +21,7 @@ use crate::http::state::State;
 const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
 /// Sends a message.
-#[routes]
-#[post("/a2a/v1/message:send")]
-#[post("/a2a/message:send")]
-pub async fn message_send(
+pub(crate) async fn message_send(
     request: HttpRequest,
     caller: Anyone,
     body: UnreadBody,
@@ -42,10 +39,7 @@ pub async fn message_send(
 }
 
 /// Sends a message, and streams what comes of it.
-#[routes]
-#[post("/a2a/v1/message:stream")]
-#[post("/a2a/message:stream")]
-pub async fn message_stream(
+pub(crate) async fn message_stream(
     request: HttpRequest,
     caller: Anyone,
     body: UnreadBody,
@@ -73,10 +67,7 @@ pub async fn message_stream(
 }
 
 /// Lists the caller's tasks.
-#[routes]
-#[get("/a2a/v1/tasks")]
-#[get("/a2a/tasks")]
-pub async fn task_list(
+pub(crate) async fn task_list(
     request: HttpRequest,
     caller: Anyone,
     state: web::Data<State>,
@@ -89,10 +80,7 @@ pub async fn task_list(
 }
 
 /// Cancels a task.
-#[routes]
-#[post("/a2a/v1/tasks/{task}:cancel")]
-#[post("/a2a/tasks/{task}:cancel")]
-pub async fn task_cancel(
+pub(crate) async fn task_cancel(
     request: HttpRequest,
     caller: Anyone,
     body: UnreadBody,
@@ -111,12 +99,7 @@ pub async fn task_cancel(
 }
 
 /// Streams what happens to a task.
-#[routes]
-#[get("/a2a/v1/tasks/{task}:subscribe")]
-#[post("/a2a/v1/tasks/{task}:subscribe")]
-#[get("/a2a/tasks/{task}:subscribe")]
-#[post("/a2a/tasks/{task}:subscribe")]
-pub async fn task_subscribe(
+pub(crate) async fn task_subscribe(
     request: HttpRequest,
     caller: Anyone,
     body: UnreadBody,
@@ -143,10 +126,7 @@ pub async fn task_subscribe(
 }
 
 /// Gets a task.
-#[routes]
-#[get("/a2a/v1/tasks/{task}")]
-#[get("/a2a/tasks/{task}")]
-pub async fn task_get(
+pub(crate) async fn task_get(
     request: HttpRequest,
     caller: Anyone,
     state: web::Data<State>,
@@ -164,16 +144,7 @@ pub async fn task_get(
 }
 
 /// There are no push notifications.
-#[routes]
-#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
-#[post("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
-#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
-#[delete("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
-#[get("/a2a/tasks/{id}/pushNotificationConfigs")]
-#[post("/a2a/tasks/{id}/pushNotificationConfigs")]
-#[get("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
-#[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
-pub async fn task_push(
+pub(crate) async fn task_push(
     request: HttpRequest,
     _caller: Anyone,
     body: UnreadBody,
@@ -185,10 +156,7 @@ pub async fn task_push(
 }
 
 /// There is no extended card.
-#[routes]
-#[get("/a2a/v1/extendedAgentCard")]
-#[get("/a2a/extendedAgentCard")]
-pub async fn extended_card(
+pub(crate) async fn extended_card(
     request: HttpRequest,
     _caller: Anyone,
     state: web::Data<State>,

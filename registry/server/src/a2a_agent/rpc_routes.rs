@@ -1,7 +1,7 @@
 //! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
@@ -46,19 +46,7 @@ const PUSH_V03: &str = "tasks/pushNotificationConfig/";
 const STREAMS_V03: [&str; 2] = ["message/stream", "tasks/resubscribe"];
 
 /// Takes one call.
-#[post("/a2a")]
-pub async fn rpc_call(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    answer(&request, &caller.0, body, &state).await
-}
-
-/// The same, for clients that add a slash to the address of an interface.
-#[post("/a2a/")]
-pub async fn rpc_call_with_slash(
+pub(crate) async fn rpc_call(
     request: HttpRequest,
     caller: Anyone,
     body: UnreadBody,

@@ -7,7 +7,7 @@ use a2a_registry_api::{
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -111,7 +111,6 @@ impl FormFields for TokenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-#[get("/account")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -124,7 +123,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-#[post("/account/tokens")]
 pub(crate) async fn token_make(
     context: web::Data<Context>,
     form: FormOf<Read, TokenForm>,

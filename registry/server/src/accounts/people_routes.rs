@@ -20,7 +20,6 @@ use crate::precondition::Precondition;
 /// Show who is asking
 #[utoipa::path(
     tag = "accounts",
-    security(("token" = [])),
     responses((status = 200, description = "The caller's account, groups and token", body = Me))
 )]
 #[get("/v1/me")]
@@ -33,7 +32,6 @@ pub async fn me(caller: SignedIn, state: web::Data<State>) -> Result<HttpRespons
 #[utoipa::path(
     tag = "accounts",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of accounts", body = AccountList))
 )]
 #[get("/v1/accounts")]
@@ -50,7 +48,6 @@ pub async fn account_list(
 #[utoipa::path(
     tag = "accounts",
     request_body = NewAccount,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The account", body = Account),
         (status = 409, description = "The name is taken, or a group does not exist"),
@@ -69,8 +66,6 @@ pub async fn account_create(
 /// Show an account
 #[utoipa::path(
     tag = "accounts",
-    params(("account" = String, Path, description = "Id or name of the account")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "The account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -94,12 +89,8 @@ pub async fn account_show(
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the account is now.
 #[utoipa::path(
     tag = "accounts",
-    params(
-        ("account" = String, Path, description = "Id or name of the account"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = AccountPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The changed account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -124,7 +115,6 @@ pub async fn account_patch(
 #[utoipa::path(
     tag = "groups",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of groups", body = GroupList))
 )]
 #[get("/v1/groups")]
@@ -140,8 +130,6 @@ pub async fn group_list(
 /// Show a group of the origin `admin`
 #[utoipa::path(
     tag = "groups",
-    params(("group" = String, Path, description = "Name of the group")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -165,12 +153,8 @@ pub async fn group_show(
 /// Without `If-Match` the change is made to whatever the group is now.
 #[utoipa::path(
     tag = "groups",
-    params(
-        ("group" = String, Path, description = "Name of the group"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = GroupMembers,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -193,11 +177,7 @@ pub async fn group_put(
 /// Delete a group; its accounts stay
 #[utoipa::path(
     tag = "groups",
-    params(
-        ("group" = String, Path, description = "Name of the group"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted"),
-    ),
-    security(("token" = [])),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
     responses(
         (status = 204, description = "The group is deleted"),
         (status = 412, description = "`If-Match` names another state than the present one"),

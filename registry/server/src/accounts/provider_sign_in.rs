@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -45,7 +45,6 @@ pub(crate) struct ProviderForm {
 impl FormFields for ProviderForm {}
 
 /// Begins to sign in with a provider.
-#[post("/sign-in/{provider}")]
 pub(crate) async fn begin(
     state: web::Data<State>,
     request: HttpRequest,
@@ -93,7 +92,6 @@ fn unknown() -> AppError {
 }
 
 /// Takes the answer of a provider, and goes to where the visitor wanted to.
-#[get("/sign-in/{provider}/callback")]
 pub(crate) async fn finish(
     state: web::Data<State>,
     request: HttpRequest,

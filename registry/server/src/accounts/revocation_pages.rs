@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, post, web};
+use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -45,7 +45,6 @@ impl FormFields for FeedForm {}
 ///
 /// # Errors
 /// As the act.
-#[post("/account/tokens/revoke")]
 pub(crate) async fn token_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
@@ -104,7 +103,6 @@ const OWN_SESSION: &str = "Your own session on this page: you will be signed out
 ///
 /// # Errors
 /// As the act.
-#[post("/account/sessions/revoke")]
 pub(crate) async fn session_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
@@ -142,7 +140,6 @@ pub(crate) async fn session_end(
 ///
 /// # Errors
 /// As the act.
-#[post("/account/feed")]
 pub(crate) async fn feed_renewed(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
@@ -161,7 +158,6 @@ pub(crate) async fn feed_renewed(
 ///
 /// # Errors
 /// As the act.
-#[post("/account/feed/end")]
 pub(crate) async fn feed_ended(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,

@@ -20,7 +20,6 @@ use crate::paging::PageRequest;
 #[utoipa::path(
     tag = "tokens",
     request_body = NewToken,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The token, with its secret", body = CreatedToken),
         (status = 409, description = "The account is disabled, or its roles do not allow it"),
@@ -42,7 +41,6 @@ pub async fn token_create(
 #[utoipa::path(
     tag = "tokens",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of tokens", body = TokenList))
 )]
 #[get("/v1/tokens")]
@@ -60,8 +58,6 @@ pub async fn token_list(
 /// Accounts revoke their own tokens, by one that may as much; admins everybody's.
 #[utoipa::path(
     tag = "tokens",
-    params(("token" = uuid::Uuid, Path, description = "Id of the token")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The token is revoked"),
         (status = 409, description = "It is the last way in of an admin"),

@@ -19,7 +19,6 @@ use crate::paging::PageRequest;
 #[utoipa::path(
     tag = "sessions",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of sessions", body = SessionList))
 )]
 #[get("/v1/sessions")]
@@ -35,8 +34,6 @@ pub async fn session_list(
 /// Show one session
 #[utoipa::path(
     tag = "sessions",
-    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
-    security(("token" = [])),
     responses((status = 200, description = "The session", body = Session,
         headers(("ETag" = String, description = "Changes when the response changes"))))
 )]
@@ -56,8 +53,6 @@ pub async fn session_show(
 /// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
 #[utoipa::path(
     tag = "sessions",
-    params(("session" = uuid::Uuid, Path, description = "Id of the session")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The session is revoked"),
         (status = 409, description = "It is the last way in of an admin"),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use url::{Host, Url};
@@ -66,7 +66,6 @@ struct Next {
 }
 
 /// Shows the form.
-#[get("/sign-in")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -119,7 +118,6 @@ pub(super) fn form(
 }
 
 /// Signs in, and goes to where the visitor wanted to.
-#[post("/sign-in")]
 pub(crate) async fn submit(
     state: web::Data<State>,
     request: HttpRequest,
@@ -174,7 +172,6 @@ async fn sign_in(
 }
 
 /// Signs out.
-#[post("/sign-out")]
 pub(crate) async fn sign_out(
     context: web::Data<Context>,
     form: SessionForm<SignOutForm>,

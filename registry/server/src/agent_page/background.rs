@@ -10,7 +10,7 @@ use crate::agents::records::AgentRecord;
 use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::detail_level::DetailLevel;
+use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::proof_view;
 use crate::error::AppError;
 
@@ -72,7 +72,7 @@ impl Background {
         let proofs = domains::proofs_of(store, &domain).await?;
         known.proofs = proofs
             .iter()
-            .map(|proof| proof_view(proof, DetailLevel::Outside))
+            .map(|proof| proof_view(proof, DomainAccess::Outside))
             .collect();
         let owner = domains::domains_by_ids(store, &domain).await?;
         let now = context.now();

@@ -5,7 +5,7 @@ use a2a_registry_domain::open_enum::OpenEnum;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde_json::Value;
 
@@ -90,7 +90,6 @@ pub(crate) struct DiffMaterial {
 }
 
 /// Shows what changed between `?from=` and `?to=`, as `GET /v1/agents/{agent}/diff` chooses them.
-#[get("/agents/{agent}/diff")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,

@@ -16,7 +16,7 @@ use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, LOCATION};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use background::Background;
 use card::CardView;
@@ -143,7 +143,6 @@ pub(crate) struct Material {
 }
 
 /// Shows an agent.
-#[get("/agents/{agent}/")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -166,7 +165,6 @@ pub(crate) async fn show(
 }
 
 /// Redirects to the page with a slash at its end, below which an SDK's resolver finds the card.
-#[get("/agents/{agent}")]
 pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((LOCATION, format!("{}/", request.uri().path())))

@@ -3,7 +3,7 @@
 use a2a_card::UnknownTarget;
 use a2a_registry_api::limits::CardForm;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, routes, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -63,7 +63,7 @@ pub struct VersionQuery {
 /// can call the agent.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
+    params(CardQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -78,68 +78,17 @@ pub struct VersionQuery {
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
 )]
+#[routes]
 #[get("/v1/agents/{agent}/card")]
+#[get(
+    "/agents/{agent}/.well-known/agent-card.json",
+    name = "agent_card_well_known"
+)]
+#[get(
+    "/agents/{agent}/.well-known/agent.json",
+    name = "agent_card_well_known_0_2"
+)]
 pub async fn agent_card(
-    request: HttpRequest,
-    caller: CardReader,
-    agent: AgentRef,
-    query: Query<CardQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
-}
-
-/// Get the approved card at the path that SDK resolvers use
-///
-/// As `/v1/agents/{agent}/card`, of which it takes the parameters.
-#[utoipa::path(
-    tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The card", content(
-            (Object = "application/json"),
-            (Object = "application/a2a-agent-card+json"),
-        ),
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
-            ("A2A-Registry-Conversion" = String,
-             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"))),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
-    )
-)]
-#[get("/agents/{agent}/.well-known/agent-card.json")]
-pub async fn agent_card_well_known(
-    request: HttpRequest,
-    caller: CardReader,
-    agent: AgentRef,
-    query: Query<CardQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
-}
-
-/// Get the approved card at the path that SDK resolvers of protocol version 0.2 use
-///
-/// As `/v1/agents/{agent}/card`, of which it takes the parameters.
-#[utoipa::path(
-    tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), CardQuery),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The card", content(
-            (Object = "application/json"),
-            (Object = "application/a2a-agent-card+json"),
-        ),
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
-            ("A2A-Registry-Conversion" = String,
-             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"))),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
-    )
-)]
-#[get("/agents/{agent}/.well-known/agent.json")]
-pub async fn agent_card_well_known_0_2(
     request: HttpRequest,
     caller: CardReader,
     agent: AgentRef,
@@ -155,9 +104,7 @@ pub async fn agent_card_well_known_0_2(
 /// of 1.0 alone.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"),
-           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
-           VersionQuery),
+    params(VersionQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The card", content(
@@ -171,45 +118,13 @@ pub async fn agent_card_well_known_0_2(
          headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
     )
 )]
+#[routes]
 #[get("/agents/{agent}/as/{form}/.well-known/agent-card.json")]
-pub async fn agent_card_as_well_known(
-    request: HttpRequest,
-    caller: CardReader,
-    agent: AgentRef,
-    form: CardFormRef,
-    query: Query<VersionQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let query = CardQuery {
-        version: query.0.version,
-        convert: Some(form.0),
-    };
-    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
-}
-
-/// Get the approved card, converted, at the path that SDK resolvers of protocol version 0.2 use
-///
-/// As `/v1/agents/{agent}/card` with `as`.
-#[utoipa::path(
-    tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"),
-           ("form" = inline(CardForm), Path, description = "Protocol version to convert the card to"),
-           VersionQuery),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The card", content(
-            (Object = "application/json"),
-            (Object = "application/a2a-agent-card+json"),
-        ),
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
-            ("A2A-Registry-Conversion" = String,
-             description = "Conversion rules that were applied, separated by commas, the gravest first"))),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
-         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
-    )
+#[get(
+    "/agents/{agent}/as/{form}/.well-known/agent.json",
+    name = "agent_card_as_well_known_0_2"
 )]
-#[get("/agents/{agent}/as/{form}/.well-known/agent.json")]
-pub async fn agent_card_as_well_known_0_2(
+pub async fn agent_card_as_well_known(
     request: HttpRequest,
     caller: CardReader,
     agent: AgentRef,

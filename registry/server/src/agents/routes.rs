@@ -23,7 +23,6 @@ use crate::paging::PageRequest;
 /// Show an agent
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The agent", body = Agent,
@@ -46,7 +45,7 @@ pub async fn agent_show(
 /// List the stored versions of an agent's card, newest first
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), PageRequest),
+    params(PageRequest),
     security((), ("token" = [])),
     responses((status = 200, description = "A page of versions", body = VersionList))
 )]
@@ -67,7 +66,7 @@ pub async fn agent_versions(
 /// is compared with the served one.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), DiffQuery),
+    params(DiffQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "Changes, the gravest first", body = Diff,
@@ -93,7 +92,7 @@ pub async fn agent_diff(
 /// By default those of the shown version; a version that the caller may not see is not found.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), FindingsQuery),
+    params(FindingsQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "Findings in the order of the card", body = FindingList,
@@ -120,7 +119,7 @@ pub async fn agent_findings(
 /// duplicates are among them; the latter are in `duplicates`.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent"), SimilarQuery),
+    params(SimilarQuery),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "Similar agents, the most similar first", body = Similar,
@@ -144,9 +143,7 @@ pub async fn agent_similar(
 /// Put an agent on hold: only curators see it
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired"),
@@ -166,9 +163,7 @@ pub async fn agent_suspend(
 /// Deprecate an agent
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Deprecate,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is not approved, it is retired, or its domain is disputed"),
@@ -188,9 +183,7 @@ pub async fn agent_deprecate(
 /// Undo a deprecation
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is not deprecated, it is retired, or its domain is disputed"),
@@ -210,9 +203,7 @@ pub async fn agent_undeprecate(
 /// Retire an agent permanently
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired, or its domain is disputed"),
@@ -234,9 +225,7 @@ pub async fn agent_retire(
 /// Owners may narrow the visibility with its groups, and name the sponsor; curators may set everything.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = AgentPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor is no account that may be used"),

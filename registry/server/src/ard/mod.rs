@@ -40,7 +40,7 @@ const DOOR: &str = "ard";
 
 /// Which part of the registry is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub struct Part {
     /// A collection, or everything.
     pub(crate) collection: Option<String>,
 }

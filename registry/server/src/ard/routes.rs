@@ -1,11 +1,14 @@
 //! Handlers of the ARD registry API (ARD section 5), of everything and of each collection.
 
+use std::future::{Ready, ready};
+
 use a2a_registry_api::ard::{
     Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
 };
+use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, routes, web};
 use serde::Serialize;
 use utoipa::IntoResponses;
 
@@ -129,13 +132,19 @@ fn searched(caller: &Caller, found: Federated) -> HttpResponse {
     response
 }
 
-fn all() -> Part {
-    Part::default()
-}
+impl FromRequest for Part {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
 
-fn of(collection: CollectionRef) -> Part {
-    Part {
-        collection: Some(collection.0),
+    /// The collection in the path, or everything where the path has none.
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        if request.match_info().get("collection").is_none() {
+            return ready(Ok(Self::default()));
+        }
+        let collection = CollectionRef::extract(request).into_inner();
+        ready(collection.map(|collection| Self {
+            collection: Some(collection.0),
+        }))
     }
 }
 
@@ -156,13 +165,16 @@ fn of(collection: CollectionRef) -> Part {
         Failures,
     )
 )]
+#[routes]
 #[post("/ard/search")]
+#[post("/ard/c/{collection}/search", name = "ard_collection_search")]
 pub async fn ard_search(
     caller: Anyone,
+    part: Part,
     body: Body<SearchRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let found = search::search(&state.context, &caller.0, &all(), &body.0).await?;
+    let found = search::search(&state.context, &caller.0, &part, &body.0).await?;
     Ok(searched(&caller.0, found))
 }
 
@@ -173,14 +185,17 @@ pub async fn ard_search(
     security((), ("token" = [])),
     responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
 )]
+#[routes]
 #[post("/ard/explore")]
+#[post("/ard/c/{collection}/explore", name = "ard_collection_explore")]
 pub async fn ard_explore(
     http: HttpRequest,
     caller: Anyone,
+    part: Part,
     body: Body<ExploreRequest>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let counts = explore::explore(&state.context, &caller.0, &all(), &body.0).await?;
+    let counts = explore::explore(&state.context, &caller.0, &part, &body.0).await?;
     answered(&http, &caller.0, &counts)
 }
 
@@ -195,14 +210,17 @@ pub async fn ard_explore(
         Failures,
     )
 )]
+#[routes]
 #[get("/ard/agents")]
+#[get("/ard/c/{collection}/agents", name = "ard_collection_list")]
 pub async fn ard_list(
     http: HttpRequest,
     caller: Anyone,
+    part: Part,
     query: Query<ListQuery>,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let page = list::list(&state.context, &caller.0, &all(), &query.0).await?;
+    let page = list::list(&state.context, &caller.0, &part, &query.0).await?;
     answered(&http, &caller.0, &page)
 }
 
@@ -211,7 +229,6 @@ pub async fn ard_list(
 /// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
 #[utoipa::path(
     tag = "ard",
-    params(("identifier" = String, Path, description = "`urn:air:…`")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The entry", body = Entry),
@@ -219,109 +236,19 @@ pub async fn ard_list(
         Failures,
     )
 )]
+#[routes]
 #[get("/ard/agents/{identifier}")]
+#[get(
+    "/ard/c/{collection}/agents/{identifier}",
+    name = "ard_collection_retrieve"
+)]
 pub async fn ard_retrieve(
     http: HttpRequest,
     caller: Anyone,
+    part: Part,
     entry: EntryRef,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    let entry = list::retrieve(&state.context, &caller.0, &all(), &entry.0).await?;
-    answered(&http, &caller.0, &entry)
-}
-
-/// Search entries of a collection (ARD)
-#[utoipa::path(
-    tag = "ard",
-    request_body = SearchRequest,
-    params(("collection" = String, Path, description = "Name of the collection")),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "A page of results", body = SearchResponse, headers(
-            ("A2A-Registry-Peers-Missing" = String,
-             description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
-            ("A2A-Registry-Hint" = String,
-             description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
-        )),
-        Failures,
-    )
-)]
-#[post("/ard/c/{collection}/search")]
-pub async fn ard_collection_search(
-    caller: Anyone,
-    collection: CollectionRef,
-    body: Body<SearchRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let found = search::search(&state.context, &caller.0, &of(collection), &body.0).await?;
-    Ok(searched(&caller.0, found))
-}
-
-/// Count values over all matches in a collection (ARD)
-#[utoipa::path(
-    tag = "ard",
-    request_body = ExploreRequest,
-    params(("collection" = String, Path, description = "Name of the collection")),
-    security((), ("token" = [])),
-    responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
-)]
-#[post("/ard/c/{collection}/explore")]
-pub async fn ard_collection_explore(
-    http: HttpRequest,
-    caller: Anyone,
-    collection: CollectionRef,
-    body: Body<ExploreRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let counts = explore::explore(&state.context, &caller.0, &of(collection), &body.0).await?;
-    answered(&http, &caller.0, &counts)
-}
-
-/// List entries of a collection (ARD)
-#[utoipa::path(
-    tag = "ard",
-    params(("collection" = String, Path, description = "Name of the collection"), ListQuery),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "A page of entries", body = List),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        Failures,
-    )
-)]
-#[get("/ard/c/{collection}/agents")]
-pub async fn ard_collection_list(
-    http: HttpRequest,
-    caller: Anyone,
-    collection: CollectionRef,
-    query: Query<ListQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let page = list::list(&state.context, &caller.0, &of(collection), &query.0).await?;
-    answered(&http, &caller.0, &page)
-}
-
-/// Get an entry of a collection by its identifier (ARD)
-#[utoipa::path(
-    tag = "ard",
-    params(
-        ("collection" = String, Path, description = "Name of the collection"),
-        ("identifier" = String, Path, description = "`urn:air:…`"),
-    ),
-    security((), ("token" = [])),
-    responses(
-        (status = 200, description = "The entry", body = Entry),
-        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
-        Failures,
-    )
-)]
-#[get("/ard/c/{collection}/agents/{identifier}")]
-pub async fn ard_collection_retrieve(
-    http: HttpRequest,
-    caller: Anyone,
-    collection: CollectionRef,
-    entry: EntryRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let entry = list::retrieve(&state.context, &caller.0, &of(collection), &entry.0).await?;
+    let entry = list::retrieve(&state.context, &caller.0, &part, &entry.0).await?;
     answered(&http, &caller.0, &entry)
 }

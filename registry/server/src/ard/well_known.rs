@@ -77,7 +77,6 @@ fn served(request: &HttpRequest, catalog: &PublishedCatalog, kind: HeaderValue) 
 }
 
 /// `robots.txt`: everything may be read, and where the catalog is (ARD section 5.2).
-#[get("/robots.txt")]
 pub(crate) async fn robots(context: web::Data<Context>) -> HttpResponse {
     let url = context.config.public_url();
     let catalog = match context.config.ard.enabled {

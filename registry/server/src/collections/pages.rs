@@ -8,7 +8,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -109,7 +109,6 @@ impl FormFields for CollectionForm {
 ///
 /// # Errors
 /// Where the database fails.
-#[get("/collections")]
 pub(crate) async fn show_all(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -123,7 +122,6 @@ pub(crate) async fn show_all(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-#[post("/collections")]
 pub(crate) async fn create(
     context: web::Data<Context>,
     form: FormOf<Curate, CollectionForm>,
@@ -147,7 +145,6 @@ pub(crate) async fn create(
 ///
 /// # Errors
 /// `not-found` for one that the visitor does not see.
-#[get("/collections/{collection}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -163,7 +160,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, `not-found`; what the form lacks is said on the page.
-#[post("/collections/{collection}")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     collection: CollectionRef,

@@ -33,7 +33,6 @@ pub async fn collection_list(
 /// Its agents are those of a search with `collection=NAME`.
 #[utoipa::path(
     tag = "collections",
-    params(("collection" = String, Path, description = "Name of the collection")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The collection", body = Collection,
@@ -59,12 +58,8 @@ pub async fn collection_show(
 /// `.`, `_`, `-`, 64 at most.
 #[utoipa::path(
     tag = "collections",
-    params(
-        ("collection" = String, Path, description = "Name of the collection"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = CollectionContent,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The collection", body = Collection,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -88,11 +83,7 @@ pub async fn collection_put(
 /// Delete a collection; its agents stay
 #[utoipa::path(
     tag = "collections",
-    params(
-        ("collection" = String, Path, description = "Name of the collection"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted"),
-    ),
-    security(("token" = [])),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
     responses(
         (status = 204, description = "The collection is deleted"),
         (status = 412, description = "`If-Match` names another state than the present one"),

@@ -14,7 +14,7 @@ use crate::admission::coverage::SourceCoverage;
 use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::context::Context;
-use crate::domains::detail_level::is_owner;
+use crate::domains::domain_access::is_owner;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
 use crate::error::{AppError, ErrorKind};

@@ -3,7 +3,7 @@
 use a2a_card::MAX_CARD_BYTES;
 use a2a_registry_api::{CardLint, FindingView};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -52,7 +52,6 @@ pub(crate) struct LintResultView {
 }
 
 /// Lints the card of the form, and responds with the page and the findings.
-#[post("/register/lint")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     visitor: Visitor,

@@ -2,7 +2,7 @@
 
 pub mod acts;
 pub mod adding;
-pub(crate) mod detail_level;
+pub(crate) mod domain_access;
 pub mod generation;
 pub mod keys;
 pub mod lint_form;

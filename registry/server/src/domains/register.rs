@@ -12,7 +12,6 @@ use crate::caller::Caller;
 use crate::commit::admitting::admitting_set;
 use crate::commit::publish::searchable;
 use crate::commit::touched::Touched;
-use crate::config::Registration as WhoRegisters;
 use crate::context::Context;
 use crate::domains::register_batch::{AdmittedRegistration, write_batch};
 use crate::domains::target::{Target, target};
@@ -32,8 +31,8 @@ pub async fn register(
     caller: &Caller,
     what: &Registration,
 ) -> Result<DomainView, AppError> {
-    may_register(context, caller, what)?;
-    let admitted = admit(context, what)?;
+    caller.demand_registration(&context.config.governance)?;
+    let admitted = admit(context, caller, what)?;
     let set = admitting_set(context, &context.store).await?;
     refuse_by_policy(context, caller, &set, &admitted)?;
     let batch = std::slice::from_ref(&admitted);
@@ -82,23 +81,15 @@ async fn anonymous_view(
     Ok(sources.iter().filter(anonymous_view).map(view).collect())
 }
 
-/// Whether the caller may register at all, and approve with it where that is asked for.
-pub(crate) fn may_register(
-    context: &Context,
-    caller: &Caller,
-    what: &Registration,
-) -> Result<(), AppError> {
-    let open = context.config.governance.registration == WhoRegisters::Open;
-    if !open || caller.account.is_some() {
-        caller.demand(Permission::Register)?;
-    }
-    if what.approve && !caller.may(Permission::Approve) {
+/// Refuses an approval with the registration that the caller may not give.
+fn refuse_approval(context: &Context, caller: &Caller) -> Result<(), AppError> {
+    if !caller.may(Permission::Approve) {
         return Err(AppError::new(
             ErrorKind::Forbidden,
             "Only a curator may approve with the registration.",
         ));
     }
-    if what.approve && !context.config.governance.registrant_may_approve(None) {
+    if !context.config.governance.registrant_may_approve(None) {
         return Err(AppError::new(
             ErrorKind::Forbidden,
             "This registry wants others to approve (`governance.four_eyes`, `governance.deciders`): register without approving.",
@@ -117,11 +108,15 @@ fn refuse_denied(context: &Context, name: &str) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Checks what a registration names.
+/// Checks what a registration names, and whether the caller may approve with it where that is asked for.
 pub(crate) fn admit(
     context: &Context,
+    caller: &Caller,
     what: &Registration,
 ) -> Result<AdmittedRegistration, AppError> {
+    if what.approve {
+        refuse_approval(context, caller)?;
+    }
     let target = target(context, what)?;
     refuse_denied(context, &target.domain.name)?;
     Ok(AdmittedRegistration {

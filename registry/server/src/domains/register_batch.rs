@@ -31,6 +31,7 @@ use crate::visits::visit_request;
 /// A registration that nothing forbids as far as that can be told without the database's locks.
 pub(crate) struct AdmittedRegistration {
     pub(crate) target: Target,
+    /// Whether the card that waits is approved with it, which the caller may do.
     pub(crate) approve: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::commit::admitting::admitting_set;
 use crate::commit::publish::searchable;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::domains::register::{admit, may_register, refuse_by_policy};
+use crate::domains::register::{admit, refuse_by_policy};
 use crate::domains::register_batch::{AdmittedRegistration, write_batch, written_registrations};
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
@@ -60,8 +60,7 @@ pub async fn register_all(
         let part: Vec<_> = part
             .iter()
             .map(|one| {
-                may_register(context, caller, one)?;
-                let admitted = admit(context, one)?;
+                let admitted = admit(context, caller, one)?;
                 refuse_by_policy(context, caller, &set, &admitted)?;
                 Ok(admitted)
             })

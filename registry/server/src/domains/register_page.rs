@@ -9,7 +9,7 @@ use std::time::Duration;
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -62,7 +62,6 @@ pub(crate) struct RegisterPage {
 }
 
 /// Shows the form.
-#[get("/register")]
 pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
     let mut page = RegisterPage::new(context.config(), "", false, None);
     page.frame = Frame::of(context.config(), "register", &visitor);
@@ -74,7 +73,6 @@ pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> Http
 ///
 /// The response is the page itself and no redirect: the domain may be hidden from everybody else yet, and only the form
 /// holds the token that shows it. Sending the form again registers nothing twice.
-#[post("/register")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     request: HttpRequest,
@@ -115,7 +113,6 @@ pub(crate) struct OwnRegisterForm {
 impl FormFields for OwnRegisterForm {}
 
 /// Registers the target of the form for the account that is signed in, and goes to the domain's page.
-#[post("/account/domains")]
 pub(crate) async fn submit_signed_in(
     context: web::Data<Context>,
     form: FormOf<Register, OwnRegisterForm>,

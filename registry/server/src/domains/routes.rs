@@ -1,6 +1,6 @@
 //! Registering domains and looking after them.
 
-use a2a_registry_api::limits::{KeyName, MAX_REGISTRATIONS_BODY, PublicJwk};
+use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY, PublicJwk};
 use a2a_registry_api::{
     BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
     NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
@@ -56,7 +56,6 @@ pub async fn domain_register(
 #[utoipa::path(
     tag = "domains",
     request_body = BulkRegistration,
-    security(("token" = [])),
     responses((status = 200, description = "One result for each registration", body = BulkRegistrationOutcome))
 )]
 #[post("/v1/domains:register")]
@@ -97,7 +96,6 @@ pub async fn domain_register_all(
 #[utoipa::path(
     tag = "domains",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of domains", body = DomainList))
 )]
 #[get("/v1/domains")]
@@ -113,7 +111,6 @@ pub async fn domain_list(
 /// Show a domain
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The domain", body = DomainView,
@@ -139,9 +136,7 @@ pub async fn domain_show(
 /// URLs that this account registers of it. Neither makes anybody the owner.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Vouch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
     )
@@ -164,9 +159,7 @@ pub async fn domain_vouch(
 /// reason and expiry anew.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = NewOwnerVouch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain can be proved or its host name is, or an admin vouches for another account"),
@@ -186,8 +179,6 @@ pub async fn owner_vouch_set(
 /// End the vouch for an account as owner of a host
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
-    security(("token" = [])),
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
@@ -206,8 +197,6 @@ pub async fn owner_vouch_end(
 /// and what was found instead.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
         (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
@@ -229,9 +218,7 @@ pub async fn domain_verify(
 /// For its owner and for curators. The new owner has to publish a proof of its own.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = Transfer,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -253,9 +240,7 @@ pub async fn domain_transfer(
 /// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = NewGeneration,
-    security(("token" = [])),
     responses((status = 200, description = "The updated domain", body = DomainView))
 )]
 #[post("/v1/domains/{domain}:new-generation")]
@@ -275,9 +260,7 @@ pub async fn domain_new_generation(
 /// For its owner and for curators.
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body = DomainPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
@@ -299,12 +282,7 @@ pub async fn domain_patch(
 /// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
-    ),
     request_body = PublicJwk,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
         (status = 403, description = "The role of the account does not allow it, or the domain has reached its limit of \
@@ -327,11 +305,6 @@ pub async fn key_enrol(
 /// Withdraw an enrolled key
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("kid" = inline(KeyName), Path, description = "Name of the key (`kid`) in signatures"),
-    ),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The key is withdrawn"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -351,7 +324,6 @@ pub async fn key_withdraw(
 /// Crawl a domain at the earliest time that the rate limits allow
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
     request_body(content = Option<Recrawl>, description = "Optional"),
     security((), ("token" = [])),
     responses(
@@ -374,8 +346,6 @@ pub async fn domain_recrawl(
 /// Delete a domain and retire its agents
 #[utoipa::path(
     tag = "domains",
-    params(("domain" = String, Path, description = "`host` or `host:port`")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The domain is deleted"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -397,11 +367,6 @@ pub async fn domain_delete(
 /// withdrawn.
 #[utoipa::path(
     tag = "domains",
-    params(
-        ("domain" = String, Path, description = "`host` or `host:port`"),
-        ("source" = String, Path, description = "`id` of the source in the domain"),
-    ),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The registration is withdrawn"),
         (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),

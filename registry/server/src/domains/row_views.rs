@@ -1,4 +1,4 @@
-//! The views of a domain's rows: proofs, checks and sources, without what the caller's level of detail hides.
+//! The views of a domain's rows: proofs, checks and sources, without what the caller does not see of the domain.
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{AttemptView, KnownValidators, Proof, ProofCheck, SourceDay, SourceView};
@@ -7,20 +7,17 @@ use a2a_registry_domain::timestamp::{DAY, Timestamp};
 use a2a_registry_store::entity::{attempt, proof, proof_check, source, source_day};
 use time::OffsetDateTime;
 
-use crate::domains::detail_level::DetailLevel;
+use crate::domains::domain_access::DomainAccess;
 use crate::sources::card_url;
 
 /// A proof, with the reason of its absence for those who may change it.
-pub(crate) fn proof_view(row: &proof::Model, detail_level: DetailLevel) -> Proof {
+pub(crate) fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
     Proof {
         method: row.method.0.clone(),
         at: Timestamp(row.proved_at),
         seen: Timestamp(row.held_at),
         missing_since: row.absent_since.map(Timestamp),
-        reason: row
-            .reason
-            .clone()
-            .filter(|_| detail_level != DetailLevel::Outside),
+        reason: row.reason.clone().filter(|_| access.is_inside()),
     }
 }
 
@@ -56,7 +53,7 @@ pub(crate) fn day_view(row: &source_day::Model) -> SourceDay {
 pub(crate) fn source_view(
     row: &source::Model,
     attempts: Option<Vec<attempt::Model>>,
-    detail_level: DetailLevel,
+    access: DomainAccess,
 ) -> SourceView {
     let mut attempts: Vec<AttemptView> = attempts
         .unwrap_or_default()
@@ -67,12 +64,12 @@ pub(crate) fn source_view(
             elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
             outcome: row.outcome,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
-            address: row.address.filter(|_| detail_level == DetailLevel::Curator),
+            address: row.address.filter(|_| access == DomainAccess::Curator),
             detail: row.detail,
             url: row.url,
         })
         .collect();
-    if detail_level == DetailLevel::Outside {
+    if !access.is_inside() {
         attempts.clear();
     }
     let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
@@ -89,15 +86,12 @@ pub(crate) fn source_view(
         last_attempt,
         attempts,
         next_due: Some(Timestamp(row.next_due_at)),
-        validators: (detail_level != DetailLevel::Outside).then(|| known_validators(row)),
+        validators: access.is_inside().then(|| known_validators(row)),
         max_age: row
             .max_age
-            .filter(|_| detail_level != DetailLevel::Outside)
+            .filter(|_| access.is_inside())
             .and_then(|seconds| u32::try_from(seconds).ok()),
-        vary: row
-            .vary
-            .clone()
-            .filter(|_| detail_level != DetailLevel::Outside),
+        vary: row.vary.clone().filter(|_| access.is_inside()),
         days: Vec::new(),
     }
 }

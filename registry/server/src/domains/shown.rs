@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::detail_level::{DetailLevel, detail_level};
+use crate::domains::domain_access::DomainAccess;
 use crate::domains::not_listed::not_listed;
 use crate::domains::row_views::{check_view, proof_view};
 use crate::domains::rows::DomainRows;
-use crate::domains::visible_part::{Disclosure, VisiblePart, recorded_view};
+use crate::domains::visible_part::{VisiblePart, recorded_view};
 use crate::error::AppError;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{keeper_at, owner_marks, why_no_challenge};
@@ -29,9 +29,7 @@ pub(crate) struct ShownDomain<'a> {
     caller: &'a Caller,
     row: &'a domain::Model,
     known: &'a DomainRows,
-    detail_level: DetailLevel,
     part: VisiblePart,
-    disclosure: Disclosure,
 }
 
 impl<'a> ShownDomain<'a> {
@@ -42,11 +40,9 @@ impl<'a> ShownDomain<'a> {
         row: &'a domain::Model,
         known: &'a DomainRows,
     ) -> Self {
-        let DomainRows { proofs, agents, .. } = known;
-        let now = context.now();
-        let mut part = VisiblePart::of(caller, row, known, now);
-        if part.sees_all {
-            let own = agents.all.iter();
+        let mut part = VisiblePart::of(caller, row, known, context.now());
+        if part.access.sees_all() {
+            let own = known.agents.all.iter();
             let own = own.filter(|agent| agent.domain_id == row.id);
             part.agents.extend(own.map(|agent| agent.id));
         }
@@ -55,8 +51,6 @@ impl<'a> ShownDomain<'a> {
             caller,
             row,
             known,
-            detail_level: detail_level(caller, row, proofs, &known.marks, now),
-            disclosure: part.disclosure(caller, row, proofs),
             part,
         }
     }
@@ -67,7 +61,7 @@ impl<'a> ShownDomain<'a> {
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,
     ) -> Result<DomainView, AppError> {
         let row = self.row;
-        let is_told = self.disclosure == Disclosure::Everything;
+        let is_told = self.is_told();
         Ok(DomainView {
             domain: row.name.clone(),
             state: self.state(),
@@ -84,7 +78,7 @@ impl<'a> ShownDomain<'a> {
             no_challenge: self.no_challenge(),
             sources: self.sources(attempts),
             agents: self.agents().map(|agent| agent.id).collect(),
-            complete: self.part.sees_all,
+            complete: self.part.access.sees_all(),
             not_listed: self.not_listed().await?,
             created_at: self.created_at(),
         })
@@ -92,30 +86,34 @@ impl<'a> ShownDomain<'a> {
 
     /// Whether the caller sees more of the domain itself than an anonymous one.
     fn is_inside(&self) -> bool {
-        self.detail_level != DetailLevel::Outside
+        self.part.access.is_inside()
+    }
+
+    /// Whether the caller sees anything of the domain itself.
+    fn is_told(&self) -> bool {
+        self.part.access != DomainAccess::Nothing
     }
 
     fn state(&self) -> OpenEnum<DomainState> {
-        match self.disclosure {
-            Disclosure::Everything => self.row.state.0.clone(),
-            Disclosure::Nothing { .. } => DomainState::Unverified.into(),
+        match self.is_told() {
+            true => self.row.state.0.clone(),
+            false => DomainState::Unverified.into(),
         }
     }
 
     fn created_at(&self) -> Timestamp {
-        Timestamp(match self.disclosure {
-            Disclosure::Everything => self.row.created_at,
-            Disclosure::Nothing { since } => since.unwrap_or(self.context.now().0),
+        let since = || self.part.registered_since();
+        Timestamp(match self.is_told() {
+            true => self.row.created_at,
+            false => since().unwrap_or(self.context.now().0),
         })
     }
 
     fn proofs(&self) -> Vec<Proof> {
         let proofs = self.known.proofs.iter();
         proofs
-            .filter(|proof| {
-                proof.domain_id == self.row.id && self.disclosure == Disclosure::Everything
-            })
-            .map(|proof| proof_view(proof, self.detail_level))
+            .filter(|proof| proof.domain_id == self.row.id && self.is_told())
+            .map(|proof| proof_view(proof, self.part.access))
             .collect()
     }
 
@@ -138,7 +136,7 @@ impl<'a> ShownDomain<'a> {
             by: for_insiders(&row.vouched_by),
             reason: for_insiders(&row.vouched_reason),
         };
-        Some(view).filter(|_| self.disclosure == Disclosure::Everything)
+        Some(view).filter(|_| self.is_told())
     }
 
     fn known_by(&self) -> Option<OwnerFingerprint> {
@@ -174,7 +172,7 @@ impl<'a> ShownDomain<'a> {
         checks
             .filter(|check| check.domain_id == self.row.id)
             // The account that registered a domain does not see the checks of other accounts.
-            .filter(|check| self.part.sees_all || self.caller.is(check.account_id))
+            .filter(|check| self.part.access.sees_all() || self.caller.is(check.account_id))
             .map(check_view)
             .collect()
     }
@@ -196,9 +194,7 @@ impl<'a> ShownDomain<'a> {
             let attempts = attempts.remove(&source.id);
             let standing = self.known.standings.of_source(source, all.iter());
             let coverage = standing.coverage();
-            let view = self
-                .part
-                .source_view(source, attempts, self.detail_level, coverage)?;
+            let view = self.part.source_view(source, attempts, coverage)?;
             Some((self.part.recorded_at(source), source, view))
         });
         let ended = self.part.ended_sources();
@@ -234,14 +230,12 @@ impl<'a> ShownDomain<'a> {
         // The reason of a hold is shown to the owner and curators only.
         let now = self.context.now();
         let keeper = |agent: &agent::Model| keeper_at(agent, self.row, &known.marks, now);
-        let disclosure = |agent: &&agent::Model| part.sees_all || self.caller.is(keeper(agent));
-        let disclosure: Vec<Uuid> = waiting
-            .iter()
-            .filter(disclosure)
-            .map(|one| one.id)
-            .collect();
+        let sees_all = part.access.sees_all();
+        let is_told = |agent: &&agent::Model| sees_all || self.caller.is(keeper(agent));
+        let told = waiting.iter().filter(is_told);
+        let told: Vec<Uuid> = told.map(|one| one.id).collect();
         let mut holds = known.agents.holds.clone();
-        holds.retain(|hold| disclosure.contains(&hold.agent_id));
+        holds.retain(|hold| told.contains(&hold.agent_id));
         not_listed(self.context, self.row, sources, &waiting, &holds).await
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use crate::authentication::authenticate;
     use crate::config::Config;
     use crate::domains::acts::{domain_list, domain_show};
-    use crate::domains::detail_level::DetailLevel;
+    use crate::domains::domain_access::DomainAccess;
     use crate::domains::row_views::source_view;
     use crate::error::ErrorKind;
     use crate::network::Network;
@@ -133,7 +133,7 @@ mod tests {
                 conditional,
                 ..attempt(outcome)
             };
-            let view = source_view(&source(), Some(vec![attempt]), DetailLevel::Owner);
+            let view = source_view(&source(), Some(vec![attempt]), DomainAccess::Owner);
             let last = view.last_attempt.map(|last| (last.cache, last.elapsed_ms));
             assert_eq!(last, Some((cache.map(str::to_owned), 42)), "{outcome}");
         }
@@ -174,8 +174,7 @@ mod tests {
 
     #[test]
     fn validators_are_shown_to_callers_who_see_attempts() {
-        let validators =
-            |row: &source::Model, detail_level| source_view(row, None, detail_level).validators;
+        let validators = |row: &source::Model, access| source_view(row, None, access).validators;
         let known = |etag, last_modified| {
             Some(KnownValidators {
                 etag,
@@ -183,13 +182,13 @@ mod tests {
             })
         };
         let mut row = source();
-        assert_eq!(validators(&row, DetailLevel::Outside), None);
-        assert_eq!(validators(&row, DetailLevel::Owner), known(true, false));
+        assert_eq!(validators(&row, DomainAccess::Outside), None);
+        assert_eq!(validators(&row, DomainAccess::Owner), known(true, false));
         row.last_modified = Some("Sun, 06 Nov 1994 08:49:37 GMT".into());
-        assert_eq!(validators(&row, DetailLevel::Curator), known(true, true));
+        assert_eq!(validators(&row, DomainAccess::Curator), known(true, true));
         row.validator_url = None;
         assert_eq!(
-            validators(&row, DetailLevel::Owner),
+            validators(&row, DomainAccess::Owner),
             known(false, false),
             "validators are not sent without the URL that gave them"
         );

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_registry_api::SourceView;
 use a2a_registry_domain::coverage::Coverage;
-use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_store::entity::{agent, attempt, domain, hold, proof, source};
+use a2a_registry_store::entity::{agent, attempt, domain, hold, source};
 use uuid::Uuid;
 
 use crate::caller::Caller;
-use crate::domains::detail_level::{DetailLevel, is_owner};
+use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::source_view;
 use crate::domains::rows::DomainRows;
 use crate::sources::{kind_of_place, new_source};
@@ -20,7 +19,7 @@ use crate::visibility::visible_to_registrant;
 /// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a domain
 /// that it registered first, and of others those that are listed.
 pub(crate) struct VisiblePart {
-    pub(crate) sees_all: bool,
+    pub(crate) access: DomainAccess,
     /// Whether the caller registered the domain first. Whoever did not sees of the sources that it has registered only that
     /// they are recorded, until an agent there is listed for it: whatever else it saw would be missing for a hidden agent.
     is_first: bool,
@@ -31,8 +30,6 @@ pub(crate) struct VisiblePart {
     ended: Vec<(source::Model, i64)>,
     /// The agents that are listed for the caller, or have a source of the first registrant and are not hidden from it.
     pub(crate) agents: BTreeSet<Uuid>,
-    /// Whether an agent of the domain is listed for the caller.
-    is_listed: bool,
 }
 
 /// The agents of some domains.
@@ -48,16 +45,6 @@ impl DomainAgents {
     fn holds(&self, agent: Uuid) -> bool {
         self.holds.iter().any(|hold| hold.agent_id == agent)
     }
-}
-
-/// How much a caller sees of a domain itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disclosure {
-    Everything,
-    /// As much as of a domain that nobody had registered before the caller.
-    Nothing {
-        since: Option<i64>,
-    },
 }
 
 impl VisiblePart {
@@ -77,7 +64,7 @@ impl VisiblePart {
             .filter(|agent| agent.domain_id == row.id)
             .map(|agent| agent.id)
             .collect();
-        let is_listed = !agents.is_empty();
+        let has_listed = !agents.is_empty();
         let is_first = caller.is(row.account_id);
         for source in of_domain {
             let registrants = rows.standings.registrants(source.id);
@@ -94,50 +81,35 @@ impl VisiblePart {
                     .map(|agent| agent.id),
             );
         }
-        let sees_all = caller.may(Permission::SeeAll) || is_owner(caller, row, &rows.proofs, now);
+        let access = DomainAccess::of(caller, row, &rows.proofs, &rows.marks, has_listed, now);
         let is_live = |ended: &source::Model| {
             let mut own = sources.iter().filter(|one| own.contains_key(&one.id));
             own.any(|one| one.kind == ended.kind && one.url == ended.url)
         };
         let ended = rows.ended.iter().filter(|(ended, _)| {
-            let is_own = ended.domain_id == row.id && !sees_all && !is_first;
+            let is_own = ended.domain_id == row.id && !access.sees_all() && !is_first;
             is_own && ended.kind != SourceKind::Entry && !is_live(ended)
         });
         Self {
-            sees_all,
+            access,
             is_first,
             ended: ended.cloned().collect(),
             own,
             agents,
-            is_listed,
         }
     }
 
-    pub(crate) fn disclosure(
-        &self,
-        caller: &Caller,
-        row: &domain::Model,
-        proofs: &[proof::Model],
-    ) -> Disclosure {
-        let trusted = proofs
-            .iter()
-            .filter(|proof| proof.domain_id == row.id)
-            .any(|proof| caller.is(proof.vouched_account));
-        if self.sees_all || self.is_listed || trusted || caller.is(row.account_id) {
-            Disclosure::Everything
-        } else {
-            let ended = self.ended.iter().map(|(_, at)| at);
-            Disclosure::Nothing {
-                since: self.own.values().chain(ended).min().copied(),
-            }
-        }
+    /// When the caller first registered a source of the domain.
+    pub(crate) fn registered_since(&self) -> Option<i64> {
+        let ended = self.ended.iter().map(|(_, at)| at);
+        self.own.values().chain(ended).min().copied()
     }
 
     /// Whether the caller sees the results of a source.
     pub(crate) fn sees(&self, source: &source::Model) -> bool {
         let agent = source.agent_id;
         let is_shown = agent.map_or(self.is_first, |id| self.agents.contains(&id));
-        self.sees_all || (self.own.contains_key(&source.id) && is_shown)
+        self.access.sees_all() || (self.own.contains_key(&source.id) && is_shown)
     }
 
     /// Whether the caller sees of a source that it has registered no more than that: the time of that registration.
@@ -163,7 +135,6 @@ impl VisiblePart {
         &self,
         source: &source::Model,
         attempts: Option<Vec<attempt::Model>>,
-        detail_level: DetailLevel,
         coverage: Coverage,
     ) -> Option<SourceView> {
         if let Some(at) = self.recorded_at(source) {
@@ -171,18 +142,18 @@ impl VisiblePart {
         }
         let own = self.own.contains_key(&source.id);
         let agent = source.agent_id.filter(|id| self.agents.contains(id));
-        let view = if self.sees_all {
-            source_view(source, attempts, detail_level)
+        let view = if self.access.sees_all() {
+            source_view(source, attempts, self.access)
         } else if self.sees(source) {
-            source_view(source, attempts, DetailLevel::Owner)
+            source_view(source, attempts, DomainAccess::Owner)
         } else if agent.is_some() {
-            source_view(source, None, DetailLevel::Outside)
+            source_view(source, None, DomainAccess::Outside)
         } else {
             let since = Timestamp(*self.own.get(&source.id)?);
-            return Some(unfetched(source, since, DetailLevel::Owner));
+            return Some(unfetched(source, since, DomainAccess::Owner));
         };
         // Until the URL has given an agent that the caller sees, its other registrants stay hidden.
-        let is_known = self.sees_all || agent.is_some() || source.kind != SourceKind::Url;
+        let is_known = self.access.sees_all() || agent.is_some() || source.kind != SourceKind::Url;
         let coverage = if is_known {
             coverage
         } else {
@@ -202,12 +173,12 @@ pub(crate) fn recorded_view(source: &source::Model, since: Timestamp) -> SourceV
     SourceView {
         state: SourceState::Recorded.into(),
         next_due: None,
-        ..unfetched(source, since, DetailLevel::Outside)
+        ..unfetched(source, since, DomainAccess::Outside)
     }
 }
 
 /// The view of a source as if the caller had been the first to register it, and it was never fetched.
-fn unfetched(source: &source::Model, since: Timestamp, detail_level: DetailLevel) -> SourceView {
+fn unfetched(source: &source::Model, since: Timestamp, access: DomainAccess) -> SourceView {
     let new = source::Model {
         id: source.id,
         kind: source.kind.clone(),
@@ -216,7 +187,7 @@ fn unfetched(source: &source::Model, since: Timestamp, detail_level: DetailLevel
     SourceView {
         own: true,
         coverage: unfetched_coverage(source).into(),
-        ..source_view(&new, None, detail_level)
+        ..source_view(&new, None, access)
     }
 }
 

@@ -61,7 +61,6 @@ pub struct EventQuery {
 #[utoipa::path(
     tag = "events",
     params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Sequence number after which a stream continues")),
-    security(("token" = [])),
     responses((status = 200, description = "A page of events, or a stream of them", content(
         (EventList = "application/json"),
         (String = "text/event-stream"),
@@ -107,7 +106,6 @@ pub async fn event_list(
 /// Rebuild the search index
 #[utoipa::path(
     tag = "operation",
-    security(("token" = [])),
     responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
 )]
 #[post("/v1/reindex")]

@@ -15,7 +15,6 @@ use crate::http::state::State;
 /// They are set in `[federation]`.
 #[utoipa::path(
     tag = "ard",
-    security(("token" = [])),
     responses((status = 200, description = "The peers, by name", body = PeerList))
 )]
 #[get("/v1/peers")]

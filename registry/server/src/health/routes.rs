@@ -20,6 +20,7 @@ use crate::visits::outage::breaker_open_since;
 /// Check that this process is alive
 #[utoipa::path(
     tag = "operation",
+    security(),
     responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain"))
 )]
 #[get("/livez")]
@@ -48,6 +49,7 @@ struct NotReady {
 /// shown to callers who may read events; others see whether it passes.
 #[utoipa::path(
     tag = "operation",
+    security(),
     responses(
         (status = 200, description = "The process is ready", body = Readiness),
         (status = 503, description = "The process is not ready: a problem document that also has the members of the response 200",
@@ -91,6 +93,7 @@ pub async fn readyz(
 /// (`server.metrics_listen`).
 #[utoipa::path(
     tag = "operation",
+    security(),
     responses(
         (status = 200, description = "OpenMetrics text", body = String,
          content_type = "application/openmetrics-text"),

@@ -14,7 +14,6 @@ use futures::future::{Either, LocalBoxFuture};
 
 use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
-use crate::config::Registration;
 use crate::error::{AppError, RefusalReason};
 use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
@@ -260,10 +259,7 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
 /// # Errors
 /// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
 pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
-    let config = state(request)?.context.config();
-    if config.governance.registration == Registration::Token || caller.account.is_some() {
-        caller.demand(Permission::Register)?;
-    }
+    caller.demand_registration(&state(request)?.context.config().governance)?;
     admit_write(request, &caller)?;
     with_network(request, caller)
 }

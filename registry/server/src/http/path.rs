@@ -5,120 +5,119 @@
 
 use std::future::{Ready, ready};
 
+use a2a_registry_api::limits::{CardForm, KeyName, PolicyId};
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Required};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::error::AppError;
 use crate::http::problem::Problem;
 use crate::http::{allowed, problem_kinds};
 
-/// `{agent}`: an id or a URN, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentRef(pub String);
+/// A part of a path that stands for something: its name in patterns, and what the document says of it.
+struct PathPart {
+    name: &'static str,
+    description: &'static str,
+    schema: fn() -> RefOr<Schema>,
+}
 
-/// `{domain}`: `host` or `host:port`, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DomainRef(pub String);
+/// The part of a path with this name as a parameter of the document; `None` if no extractor reads it.
+pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
+    let part = PARTS.iter().find(|part| part.name == name)?;
+    let parameter = ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(part.description.trim()))
+        .schema(Some((part.schema)()));
+    Some(parameter.build())
+}
 
-/// `{review}`: a text that is no id matches no review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReviewId(pub Uuid);
+/// Extractors of the parts of paths, and [`PARTS`]. The comment on each is its description in the document.
+macro_rules! path_parts {
+    ($(
+        #[doc = $description:literal]
+        $name:ident($value:ty) = $part:literal, $schema:expr, $convert:expr;
+    )+) => {
+        const PARTS: &[PathPart] = &[$(PathPart {
+            name: $part,
+            description: $description,
+            schema: $schema,
+        },)+];
 
-/// `{token}`: a text that is no id matches no token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenId(pub Uuid);
+        $(
+            #[doc = $description]
+            pub struct $name(pub $value);
 
-/// `{session}`: a text that is no id matches no session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionId(pub Uuid);
+            impl FromRequest for $name {
+                type Error = Problem;
+                type Future = Ready<Result<Self, Problem>>;
 
-/// `{account}`: an id or a name, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountRef(pub String);
-
-/// `{group}`: a name, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupRef(pub String);
-
-/// `{collection}`: a name, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CollectionRef(pub String);
-
-/// `{secret}`: the secret of a feed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct FeedSecret(pub String);
-
-/// `{search}`: a text that is no id matches no saved search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SearchId(pub Uuid);
-
-/// `{kid}`: the name of a key in signatures, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kid(pub String);
-
-/// `{source}`: its id in the domain, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceRef(pub String);
-
-/// `{waiver}`: a text that is no id matches no waiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaiverId(pub Uuid);
-
-/// `{policy}`: its identifier in the set, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyRef(pub String);
-/// `{provider}`: the name of an identity provider, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderRef(pub String);
-
-/// `{identifier}`: of an entry of a catalog, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntryRef(pub String);
-
-/// `{form}`: a protocol version that cards are converted to, unescaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CardFormRef(pub String);
-
-/// `{slug}` and other plain words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slug(pub String);
-
-macro_rules! from_path {
-    ($($name:ident($parameter:literal, $convert:expr);)+) => {$(
-        impl FromRequest for $name {
-            type Error = Problem;
-            type Future = Ready<Result<Self, Problem>>;
-
-            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-                let convert: fn(String) -> Result<Self, Problem> = $convert;
-                ready(parameter(request, $parameter).and_then(convert))
+                fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                    let convert: fn(String) -> Result<$value, Problem> = $convert;
+                    ready(parameter(request, $part).and_then(convert).map(Self))
+                }
             }
-        }
-    )+};
+        )+
+    };
 }
 
-from_path! {
-    AgentRef("agent", |text| Ok(Self(text)));
-    DomainRef("domain", |text| Ok(Self(text)));
-    AccountRef("account", |text| Ok(Self(text)));
-    GroupRef("group", |text| Ok(Self(text)));
-    CollectionRef("collection", |text| Ok(Self(text)));
-    FeedSecret("secret", |text| Ok(Self(text)));
-    EntryRef("identifier", |text| Ok(Self(text)));
-    CardFormRef("form", |text| Ok(Self(text)));
-    Kid("kid", |text| Ok(Self(text)));
-    ProviderRef("provider", |text| Ok(Self(text)));
-    Slug("slug", |text| Ok(Self(text)));
-    SourceRef("source", |text| Ok(Self(text)));
-    ReviewId("review", |text| id(&text, AppError::no_review).map(Self));
-    SessionId("session", |text| id(&text, AppError::no_session).map(Self));
-    TokenId("token", |text| id(&text, AppError::no_token).map(Self));
-    WaiverId("waiver", |text| id(&text, AppError::no_waiver).map(Self));
-    PolicyRef("policy", |text| Ok(Self(text)));
-    SearchId("search", |text| id(&text, AppError::no_saved_search).map(Self));
+path_parts! {
+    /// Id or URN of the agent
+    AgentRef(String) = "agent", String::schema, Ok;
+    /// `host` or `host:port`
+    DomainRef(String) = "domain", String::schema, Ok;
+    /// Id or name of the account
+    AccountRef(String) = "account", String::schema, Ok;
+    /// Name of the group
+    GroupRef(String) = "group", String::schema, Ok;
+    /// Name of the collection
+    CollectionRef(String) = "collection", String::schema, Ok;
+    /// Secret of the feed
+    FeedSecret(String) = "secret", String::schema, Ok;
+    /// `urn:air:…`
+    EntryRef(String) = "identifier", String::schema, Ok;
+    /// Protocol version to convert the card to
+    CardFormRef(String) = "form", CardForm::schema, Ok;
+    /// Name of the key (`kid`) in signatures
+    Kid(String) = "kid", KeyName::schema, Ok;
+    /// Name of the identity provider
+    ProviderRef(String) = "provider", String::schema, Ok;
+    /// A plain word
+    Slug(String) = "slug", String::schema, Ok;
+    /// `id` of the source in the domain
+    SourceRef(String) = "source", String::schema, Ok;
+    /// The policy's identifier
+    PolicyRef(String) = "policy", policy_id_schema, Ok;
+    /// Id of the review
+    ReviewId(Uuid) = "review", uuid_schema, |text| id(&text, AppError::no_review);
+    /// Id of the session
+    SessionId(Uuid) = "session", uuid_schema, |text| id(&text, AppError::no_session);
+    /// Id of the token
+    TokenId(Uuid) = "token", uuid_schema, |text| id(&text, AppError::no_token);
+    /// Id of the waiver
+    WaiverId(Uuid) = "waiver", uuid_schema, |text| id(&text, AppError::no_waiver);
+    /// Id of the saved search
+    SearchId(Uuid) = "search", uuid_schema, |text| id(&text, AppError::no_saved_search);
 }
 
+fn policy_id_schema() -> RefOr<Schema> {
+    Ref::from_schema_name(PolicyId::name()).into()
+}
+
+fn uuid_schema() -> RefOr<Schema> {
+    let format = SchemaFormat::KnownFormat(KnownFormat::Uuid);
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(format))
+        .into()
+}
+
+/// An id. A text that is none names nothing that exists.
 fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {
     Uuid::try_parse(text).map_err(|_| missing(text.to_owned()).into())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use actix_web::body::MessageBody as _;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::{Buf as _, Bytes};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -102,7 +102,6 @@ pub(super) fn origins(config: &Config) -> Vec<String> {
 }
 
 /// Takes one message of the protocol, and answers it.
-#[post("/mcp")]
 pub(crate) async fn mcp(
     request: HttpRequest,
     caller: Anyone,

@@ -10,7 +10,6 @@ pub(crate) mod federation;
 pub mod last_crawl;
 pub mod lints;
 pub mod meanings;
-pub mod orders;
 pub mod outage;
 pub(crate) mod own_agent;
 pub mod policies;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use rust_embed::{Embed, EmbeddedFile};
 
 use crate::error::AppError;
@@ -27,7 +27,6 @@ pub(crate) fn address(name: &str) -> String {
 ///
 /// # Errors
 /// `not-found` where no file has the name.
-#[get("/static/{name}")]
 pub(crate) async fn show(
     request: HttpRequest,
     name: web::Path<String>,

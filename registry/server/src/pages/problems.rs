@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFTER};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use crate::context::Context;
@@ -93,7 +93,6 @@ pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 ///
 /// # Errors
 /// `not-found`.
-#[get("/problems/{slug}")]
 pub(crate) async fn explained(
     context: web::Data<Context>,
     slug: Slug,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use a2a_registry_api::{DryRun, DryRunCount};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, get, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use uuid::Uuid;
 
@@ -45,7 +45,6 @@ struct DayRow {
 ///
 /// # Errors
 /// As the act.
-#[get("/policies/{policy}/dry-run")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,

@@ -6,7 +6,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Fault;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -122,7 +122,6 @@ struct SampleView {
 ///
 /// # Errors
 /// As the act.
-#[get("/policies/edit")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Administer>,
@@ -145,7 +144,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, and `invalid-request` for a form that no page has; the rest is said on the page.
-#[post("/policies/edit")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     form: FormOf<Administer, EditForm>,

@@ -6,7 +6,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -77,7 +77,6 @@ struct SetRow {
 ///
 /// # Errors
 /// As the act.
-#[get("/policies/history")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -92,7 +91,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; why else it is not done is said on the page.
-#[post("/policies/history")]
 pub(crate) async fn restore(
     context: web::Data<Context>,
     form: FormOf<Administer, RestoreForm>,

@@ -24,7 +24,6 @@ use crate::precondition::Precondition;
 #[utoipa::path(
     tag = "policies",
     params(sets::PoliciesQuery),
-    security(("token" = [])),
     responses(
         (status = 200, description = "The policy set; the `ETag` is its number", body = Policies,
          headers(("ETag" = String, description = "The number, for `If-Match`"))),
@@ -55,7 +54,6 @@ pub async fn policies_show(
     tag = "policies",
     params(("If-Match" = Option<String>, Header, description = "The number of the newest set that is known, in quotes")),
     request_body = NewPolicies,
-    security(("token" = [])),
     responses(
         (status = 202, description = "The set is accepted", body = PoliciesAccepted),
         (status = 412, description = "Another set was made since"),
@@ -78,7 +76,6 @@ pub async fn policies_put(
 #[utoipa::path(
     tag = "policies",
     params(PageRequest),
-    security(("token" = [])),
     responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
 )]
 #[get("/v1/policies/history")]
@@ -118,7 +115,6 @@ pub async fn policy_decide(
 #[utoipa::path(
     tag = "policies",
     request_body = NewPolicies,
-    security(("token" = [])),
     responses((status = 200, description = "What would change", body = PolicyPreview))
 )]
 #[post("/v1/policies:preview")]
@@ -135,7 +131,6 @@ pub async fn policies_preview(
 #[utoipa::path(
     tag = "policies",
     request_body = PolicyCases,
-    security(("token" = [])),
     responses((status = 200, description = "How each case was decided", body = PolicyCaseResults))
 )]
 #[post("/v1/policies:test")]
@@ -154,8 +149,6 @@ pub async fn policies_test(
 /// registry could follow; days are kept for 90 days.
 #[utoipa::path(
     tag = "policies",
-    params(("policy" = a2a_registry_api::limits::PolicyId, Path, description = "The policy's identifier")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "What it would have changed", body = DryRun),
         (status = 404, description = "The newest set has no policy with this identifier"),

@@ -5,7 +5,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{MAX_POLICY_BYTES, TEMPLATES};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 
 use crate::context::Context;
@@ -58,7 +58,6 @@ pub(super) struct TemplateView {
 ///
 /// # Errors
 /// As the act.
-#[get("/policies")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,

@@ -8,7 +8,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -97,7 +97,6 @@ struct WaiverRow {
 ///
 /// # Errors
 /// As the act.
-#[get("/waivers")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -112,7 +111,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; `not-found` for the agent.
-#[post("/waivers")]
 pub(crate) async fn grant(
     context: web::Data<Context>,
     form: FormOf<Approve, GrantForm>,
@@ -150,7 +148,6 @@ pub(crate) async fn grant(
 ///
 /// # Errors
 /// As the act.
-#[post("/waivers/end")]
 pub(crate) async fn end(
     context: web::Data<Context>,
     form: FormOf<Curate, EndForm>,

@@ -17,7 +17,6 @@ use crate::policies::waivers::{self, WaiverQuery};
 #[utoipa::path(
     tag = "policies",
     params(WaiverQuery),
-    security(("token" = [])),
     responses(
         (status = 200, description = "A page of waivers", body = WaiverList),
         (status = 404, description = "The agent is not registered"),
@@ -40,7 +39,6 @@ pub async fn waiver_list(
 #[utoipa::path(
     tag = "policies",
     request_body = NewWaiver,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The waiver", body = Waiver),
         (status = 404, description = "The agent is not registered"),
@@ -60,8 +58,6 @@ pub async fn waiver_grant(
 /// End a waiver
 #[utoipa::path(
     tag = "policies",
-    params(("waiver" = uuid::Uuid, Path, description = "Id of the waiver")),
-    security(("token" = [])),
     responses(
         (status = 204, description = "The waiver has ended; the policy counts again"),
         (status = 404, description = "There is no such waiver in force"),

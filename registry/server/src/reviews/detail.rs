@@ -20,7 +20,7 @@ use crate::agents::similar::similar_to;
 use crate::agents::views::{break_glass_view, findings_of, key_binding, sponsor_of};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::domains::detail_level::detail_level;
+use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::proof_view;
 use crate::error::{AppError, ErrorKind};
 use crate::reviews::deciding::hindrance;
@@ -221,7 +221,7 @@ async fn domain_proofs(
         return Ok(DomainProofs::default());
     };
     let now = context.now();
-    let detail_level = detail_level(caller, &row, &[], &[], now);
+    let access = DomainAccess::of(caller, &row, &[], &[], true, now);
     let owner: Vec<Uuid> = row.owner_at(now).into_iter().collect();
     let owner = accounts::accounts_by_ids(&context.store, &owner)
         .await?
@@ -237,7 +237,7 @@ async fn domain_proofs(
             .map(Timestamp),
         proofs: proofs
             .iter()
-            .map(|proof| proof_view(proof, detail_level))
+            .map(|proof| proof_view(proof, access))
             .collect(),
         enrolled_keys: keys.into_iter().map(|key| key.kid).collect(),
     })

@@ -3,7 +3,7 @@
 use a2a_registry_api::CreatedFeed;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpResponse, delete, get, post, web};
+use actix_web::{HttpResponse, delete, post, web};
 use askama::Template as _;
 
 use crate::context::Context;
@@ -21,7 +21,6 @@ use crate::reviews::feed;
 /// then.
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
 )]
 #[post("/v1/me/feed")]
@@ -36,7 +35,6 @@ pub async fn feed_renew(
 /// End the caller's feed
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses(
         (status = 204, description = "The feed has ended"),
         (status = 404, description = "The caller has no feed"),
@@ -55,7 +53,6 @@ pub async fn feed_revoke(
 ///
 /// # Errors
 /// `not-found` for a secret that opens none.
-#[get("/feeds/{secret}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     FeedSecret(secret): FeedSecret,

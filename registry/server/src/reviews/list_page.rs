@@ -7,7 +7,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::reviews::review_by_id;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -131,7 +131,6 @@ struct ResultView {
 ///
 /// # Errors
 /// `invalid-request` for filters that do not exist; failures of the database.
-#[get("/reviews")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -145,7 +144,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-#[post("/reviews")]
 pub(crate) async fn decide(
     context: web::Data<Context>,
     form: FormOf<Approve, DecideForm>,

@@ -10,7 +10,7 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -134,7 +134,6 @@ struct SaidView {
 ///
 /// # Errors
 /// As the act.
-#[get("/reviews/{review}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -152,7 +151,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, and as the act where the visitor does not see the review.
-#[post("/reviews/{review}")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     ReviewId(id): ReviewId,

@@ -2,7 +2,7 @@
 
 use a2a_registry_api::{NewReport, ReportAccepted};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -49,7 +49,6 @@ impl FormFields for OwnReportForm {}
 ///
 /// # Errors
 /// As the act, and `form-refused` for a form that another site sends.
-#[post("/agents/{agent}/report")]
 pub(crate) async fn submit(
     context: web::Data<Context>,
     AnyoneWriting(caller): AnyoneWriting,
@@ -71,7 +70,6 @@ pub(crate) async fn submit(
 ///
 /// # Errors
 /// As the act, and `form-refused`.
-#[post("/account/reports")]
 pub(crate) async fn submit_signed_in(
     context: web::Data<Context>,
     form: FormOf<Read, OwnReportForm>,

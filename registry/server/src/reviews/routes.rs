@@ -54,7 +54,6 @@ pub struct ReviewQuery {
 #[utoipa::path(
     tag = "reviews",
     params(ReviewQuery),
-    security(("token" = [])),
     responses((status = 200, description = "A page of reviews", body = ReviewList))
 )]
 #[get("/v1/reviews")]
@@ -92,8 +91,6 @@ pub async fn review_list(
 /// Show a review
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -117,7 +114,6 @@ pub async fn review_show(
 /// Reviews to decide, decisions and comments on own agents since the caller last looked, and domains to prove.
 #[utoipa::path(
     tag = "reviews",
-    security(("token" = [])),
     responses((status = 200, description = "What waits for the caller", body = Waiting))
 )]
 #[get("/v1/me/waiting")]

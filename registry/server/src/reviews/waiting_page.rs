@@ -6,7 +6,7 @@ use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -75,7 +75,6 @@ impl FormFields for SeenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-#[get("/waiting")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -92,7 +91,6 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`; `invalid-request` for what is no time.
-#[post("/waiting")]
 pub(crate) async fn seen(
     context: web::Data<Context>,
     form: FormOf<Read, SeenForm>,

@@ -21,9 +21,7 @@ use crate::reviews::{
 /// Approve the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
         (status = 409, description = "The review is closed, it is about another content, the caller has approved it already, or its domain is disputed"),
@@ -43,9 +41,7 @@ pub async fn review_approve(
 /// Reject the content a review is about
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
         (status = 409, description = "The review is closed, it is about another content, or its domain is disputed"),
@@ -68,9 +64,7 @@ pub async fn review_reject(
 /// which others confirm it; without that what was before returns.
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = ReviewDecision,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The review by which others confirm it", body = Review),
         (status = 409, description = "The review is closed or about another content, the caller may approve it alone, the glass is broken for the agent already, or was not confirmed for this content before"),
@@ -90,8 +84,6 @@ pub async fn review_break_glass(
 /// Take back one's own approval of a review that is still open
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review", body = Review),
         (status = 409, description = "The review is closed, or the caller has not approved it"),
@@ -113,7 +105,6 @@ pub async fn approval_withdraw(
 #[utoipa::path(
     tag = "reviews",
     request_body = BulkDecision,
-    security(("token" = [])),
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
 )]
 #[post("/v1/reviews:decide")]
@@ -144,9 +135,7 @@ pub async fn review_decide_all(
 /// Curators comment on every review, publishers on those of their own agents.
 #[utoipa::path(
     tag = "reviews",
-    params(("review" = uuid::Uuid, Path, description = "Id of the review")),
     request_body = NewComment,
-    security(("token" = [])),
     responses(
         (status = 201, description = "The comment", body = ReviewComment),
         (status = 409, description = "The review has as many comments as it can have"),
@@ -168,12 +157,8 @@ pub async fn comment_add(
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the review is now.
 #[utoipa::path(
     tag = "reviews",
-    params(
-        ("review" = uuid::Uuid, Path, description = "Id of the review"),
-        ("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed"),
-    ),
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = ReviewPatch,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated review", body = Review,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -198,9 +183,7 @@ pub async fn review_patch(
 /// One that a change has set is lifted so only by an account that may approve that change alone.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The updated agent", body = Agent),
         (status = 409, description = "The agent is retired, the hold is not set, or it ends only with its cause"),
@@ -222,7 +205,6 @@ pub async fn agent_resume(
 /// Curators decide what follows; nothing is hidden by a report.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = NewReport,
     security((), ("token" = [])),
     responses(
@@ -246,9 +228,7 @@ pub async fn agent_report(
 /// As the registry does by itself before an approval ends. The reason is the first comment on the review.
 #[utoipa::path(
     tag = "agents",
-    params(("agent" = String, Path, description = "Id or URN of the agent")),
     request_body = Act,
-    security(("token" = [])),
     responses(
         (status = 200, description = "The opened review", body = Review),
         (status = 409, description = "The agent serves nothing, or such a review is open already"),
@@ -270,7 +250,6 @@ pub async fn agent_recertify(
 #[utoipa::path(
     tag = "reviews",
     request_body = Seen,
-    security(("token" = [])),
     responses((status = 204, description = "Noted"))
 )]
 #[post("/v1/me:seen")]

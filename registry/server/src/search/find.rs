@@ -1,8 +1,10 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
 use a2a_registry_search::{
-    ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount, ValueCounts,
+    ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, SortPosition, ValueCount,
+    ValueCounts,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
@@ -14,8 +16,6 @@ use crate::memory::dry_runs::Shown;
 use crate::memory::meanings::{Mode, QueryMeaning};
 use crate::paging::page_size;
 use crate::search::fallback::search_or_full_text;
-use crate::search::frozen_pages::{freeze, frozen_at, frozen_page};
-use crate::search::page_position::PagePosition;
 use crate::search::query::SearchQuery;
 use crate::search::within::Within;
 
@@ -29,6 +29,15 @@ const ENTRIES: HitParts = HitParts {
     highlights: false,
     computation: false,
 };
+
+/// What a page token holds: where the next page begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct PagePosition {
+    /// The mode that the scores are of.
+    mode: Mode,
+    /// The last hit shown.
+    last: SortPosition,
+}
 
 /// What a door asks beside the parameters of `/v1/agents`.
 #[derive(Debug, Clone, Default)]
@@ -52,8 +61,8 @@ pub(crate) struct Found {
     pub(crate) mode: Mode,
     /// The token of the next page, if there is one.
     pub(crate) next: Option<String>,
-    /// Whether the same query finds the same while the index stays as it is: not where an encoder did not answer in
-    /// time, since the next search may have its vectors again.
+    /// Whether the same query finds the same while the index stays as it is: not where the vectors could not be read, since
+    /// the next search may have them again.
     pub(crate) lasts: bool,
 }
 
@@ -165,87 +174,50 @@ impl<'a> Search<'a> {
         Ok(request)
     }
 
-    /// Runs the search.
+    /// Runs the search. A page after the first goes on in the mode of the page before it, whose scores no other mode can be
+    /// compared with: a full text list stays one, and one that needs a model begins again as full text where no model
+    /// answers.
     ///
     /// # Errors
     /// As [`found`].
     pub(crate) async fn run(self, context: &Context, caller: &Caller) -> Result<Found, AppError> {
-        let mode = self.mode();
         let size = page_size(self.query.page_size)?;
         let mut request = self.request(context, caller)?;
-        let (query, canonical) = (self.query, self.canonical);
-        let position: Option<PagePosition> = match &query.page_token {
-            Some(token) => Some(context.signer.position(&canonical, caller, token)?),
-            None => None,
-        };
-        let frozen = match &position {
-            Some(position) => frozen_at(context, caller, &canonical, &request, position).await?,
-            None => None,
-        };
         request.limit = size;
         request.max_bytes = Some(PAGE_BYTES);
-        match (&position, frozen) {
-            (Some(_), Some((order, offset))) => {
-                frozen_page(context, caller, query, &canonical, request, &order, offset).await
-            }
-            _ => {
-                let found =
-                    live_page(context, caller, query, &canonical, request, position).await?;
-                Ok(Found {
-                    lasts: found.mode == mode || mode == Mode::Lexical,
-                    ..found
-                })
-            }
+        let position: Option<PagePosition> = match &self.query.page_token {
+            Some(token) => Some(context.signer.position(&self.canonical, caller, token)?),
+            None => None,
+        };
+        let began = position.as_ref().map(|position| position.mode);
+        if began == Some(Mode::Lexical) {
+            request.meaning = None;
         }
+        let asked = Mode::of(&request);
+        let position = position.filter(|position| position.mode == asked);
+        request.after = position.map(|position| position.last);
+        let (mut answer, mode) = run(context, caller, move |index| {
+            search_or_full_text(index, request.clone())
+        })
+        .await?;
+        hide_in_hits(context, caller, &mut answer.hits).await?;
+        let last = answer.hits.last().filter(|_| answer.more);
+        let next = last.and_then(|last| {
+            let last = last.position.clone();
+            let position = PagePosition { mode, last };
+            context.signer.token(&self.canonical, caller, &position)
+        });
+        Ok(Found {
+            answer,
+            order: match began.is_some_and(|began| began != mode) {
+                true => "resumed",
+                false => self.query.order(),
+            },
+            mode,
+            next,
+            lasts: mode == asked,
+        })
     }
-}
-
-/// A page from the index, the first one or one after a position.
-async fn live_page(
-    context: &Context,
-    caller: &Caller,
-    query: &SearchQuery,
-    canonical: &str,
-    mut request: SearchRequest,
-    position: Option<PagePosition>,
-) -> Result<Found, AppError> {
-    // Full text and hybrid scores cannot be compared: a full text list continues as such, and a semantic one without a
-    // model begins again.
-    let began = position.as_ref().map(|position| position.mode);
-    if began == Some(Mode::Lexical) {
-        request.meaning = None;
-    }
-    let asked = Mode::of(&request);
-    let by_relevance = request.sort == Sort::Relevance && request.text.is_some();
-    let resumed = by_relevance && position.is_some();
-    let goes_on = began.is_none_or(|began| began == asked);
-    request.after = position.filter(|_| goes_on).map(PagePosition::into_sort);
-    if by_relevance && !resumed {
-        request.freeze = true;
-    }
-    let labels = request.visible_to.clone();
-    let (mut answer, mode) = run(context, caller, move |index| {
-        search_or_full_text(index, request.clone())
-    })
-    .await?;
-    hide_in_hits(context, caller, &mut answer.hits).await?;
-    let more = answer.more;
-    let frozen = freeze(context, &labels, canonical, &answer, mode);
-    let frozen = frozen.map(|(key, _)| (key, answer.hits.len()));
-    let next = more.then(|| answer.hits.last()).flatten().and_then(|last| {
-        context.signer.token(
-            canonical,
-            caller,
-            &PagePosition::of(&last.position, frozen, mode),
-        )
-    });
-    Ok(Found {
-        answer,
-        order: if resumed { "resumed" } else { query.order() },
-        mode,
-        next,
-        lasts: true,
-    })
 }
 
 /// Counts the agents that match the words of a query at each of these doors.

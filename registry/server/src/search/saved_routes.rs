@@ -25,7 +25,6 @@ use crate::search::saved;
 /// List the caller's saved searches
 #[utoipa::path(
     tag = "agents",
-    security(("token" = [])),
     responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
 )]
 #[get("/v1/searches")]
@@ -43,7 +42,6 @@ pub async fn saved_search_list(
 #[utoipa::path(
     tag = "agents",
     request_body = NewSavedSearch,
-    security(("token" = [])),
     responses((status = 201, description = "The saved search", body = SavedSearch))
 )]
 #[post("/v1/searches")]
@@ -59,8 +57,6 @@ pub async fn saved_search_put(
 /// Delete a saved search
 #[utoipa::path(
     tag = "agents",
-    params(("search" = uuid::Uuid, Path, description = "Id of the saved search")),
-    security(("token" = [])),
     responses((status = 204, description = "The saved search is deleted"))
 )]
 #[delete("/v1/searches/{search}")]
@@ -97,7 +93,6 @@ impl FormFields for DeleteForm {}
 ///
 /// # Errors
 /// `form-refused`, and as the act where the search cannot be shown.
-#[post("/account/searches")]
 pub(crate) async fn save(
     context: web::Data<Context>,
     form: FormOf<Read, SaveForm>,
@@ -123,7 +118,6 @@ pub(crate) async fn save(
 ///
 /// # Errors
 /// `form-refused`, and as the act.
-#[post("/account/searches/delete")]
 pub(crate) async fn forget(
     context: web::Data<Context>,
     form: FormOf<Read, DeleteForm>,

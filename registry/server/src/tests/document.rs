@@ -23,6 +23,13 @@ fn every_operation_is_named_once_and_tagged() {
         let described = &document["paths"][&operation.path][&method];
         assert!(described["tags"][0].is_string(), "{operation:?}");
         assert!(described["summary"].is_string(), "{operation:?}");
+        // Each part of the path that stands for something is described, in its place.
+        let parts = operation.path.split('{').skip(1);
+        let parts: Vec<&str> = parts.map(|rest| rest.split('}').next().unwrap()).collect();
+        let parameters = described["parameters"].as_array().into_iter().flatten();
+        let in_path = parameters.filter(|one| one["in"] == "path");
+        let named: Vec<&str> = in_path.map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(named, parts, "{operation:?}");
         let answers = described["responses"].as_object().unwrap();
         for (status, answer) in answers {
             // Every response has a status of its own, and every error is a problem document.

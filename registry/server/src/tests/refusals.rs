@@ -17,7 +17,7 @@ use crate::events::list::events_after;
 use crate::http::visitor::form_token;
 use crate::metrics::ProcessGauges;
 use crate::openapi::operations::all as operations;
-use crate::routes::PLAIN_ROUTES;
+use crate::plain_routes::PLAIN_ROUTES;
 use crate::tests::access::request;
 use crate::tests::sessions::{BEFORE, MovedClock, form, near, sign_in};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};

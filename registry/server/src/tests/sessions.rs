@@ -13,7 +13,8 @@ use time::OffsetDateTime;
 
 use crate::http::visitor::form_token;
 use crate::openapi::operations::all as operations;
-use crate::routes::{DIALECT_ERRORS, PLAIN_ROUTES};
+use crate::plain_routes::PLAIN_ROUTES;
+use crate::routes::DIALECT_ERRORS;
 use crate::tests::access::{TABLE, Who, request};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 

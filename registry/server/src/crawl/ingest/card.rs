@@ -116,11 +116,7 @@ async fn repeat_version(
     let Some(has_error) = judge_again(write, group, ledger, newest, card).await? else {
         return Ok(());
     };
-    let source = card.source;
-    rule_again(
-        context, write, group, ledger, state, source, newest.id, has_error,
-    )
-    .await
+    rule_again(context, write, group, ledger, state, card, has_error).await
 }
 
 /// Gives an agent its URN by its card, domain and catalog entries, if it may have one.

@@ -2,8 +2,9 @@
 
 use a2a_registry_domain::admission_rules::{Rule, Ruling};
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::review::VersionState;
 use a2a_registry_store::Write;
+use a2a_registry_store::entity::agent;
 use a2a_registry_store::versions::VersionKey;
 use uuid::Uuid;
 
@@ -13,88 +14,81 @@ use crate::commit::approver::{Approver, CRAWLER, POLICY};
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 use crate::context::Context;
+use crate::crawl::ingest::arrival::Arrival;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 
-/// Applies the rules again to a waiting version whose signature state has changed.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "everything that a ruling depends on"
-)]
+/// Applies the rules again to the newest version of a card that is repeated, if it waits: its signatures have another
+/// state now.
 pub(crate) async fn rule_again(
     context: &Context,
     write: &Write,
     group: &Group,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-    source: i64,
-    version: Uuid,
+    card: &Arrival<'_>,
     has_error: bool,
 ) -> Result<(), AppError> {
     let key = |id: Option<Uuid>| group.versions.get(&id?);
-    let Some(waiting) = key(Some(version)).filter(|key| key.state == VersionState::Pending) else {
+    let newest = key(card.newest.as_ref().map(|newest| newest.id));
+    let Some(waiting) = newest.filter(|key| key.state == VersionState::Pending) else {
         return Ok(());
     };
-    let class = match key(state.agent.approved_version) {
+    let change = match key(state.agent.approved_version) {
         None => None,
         Some(approved) => {
-            let binding = group.key_binding(source);
-            let class = change_between(
-                context,
-                write,
-                &state.agent,
-                approved,
-                waiting,
-                &binding,
-                &ledger.bodies,
-            );
-            Some(class.await?)
+            let binding = group.key_binding(card.source);
+            let (agent, fresh) = (&state.agent, &ledger.bodies);
+            let change = change_between(context, write, agent, approved, waiting, &binding, fresh);
+            Some(change.await?)
         }
     };
-    rule(
-        context, write, group, ledger, state, waiting, class, has_error, None,
-    )
-    .await
+    let input = DecisionInput {
+        change,
+        has_error,
+        ..decision_input(group, &state.agent, waiting)
+    };
+    rule(context, write, ledger, state, input).await
 }
 
-/// Applies the admission rules to a version. `approved_by` is the account that has approved it with the registration.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "everything that a ruling depends on"
-)]
+/// Applies the admission rules to a version.
 pub(crate) async fn rule(
     context: &Context,
     write: &Write,
-    group: &Group,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-    key: &VersionKey,
-    class: Option<ChangeClass>,
-    has_error: bool,
-    approved_by: Option<Uuid>,
+    input: DecisionInput<'_>,
 ) -> Result<(), AppError> {
-    let name = |id: Uuid| Some(group.accounts.get(&id)?.name.clone());
-    let decisions = group.decisions.get(&key.agent_id);
-    let case = DecisionInput {
-        version: key,
-        change: class,
-        has_error,
-        domain: group.domains.get(&state.agent.domain_id),
-        decisions: decisions.map_or(&[], Vec::as_slice),
-        registration_approval: approved_by
-            .and_then(|account| registration_approver(group, account)),
-        submitter: state.agent.submitter.and_then(name),
-        actor: CRAWLER,
-    };
     // A new agent of a denied domain is put on hold with its first card; existing ones when the rules change.
-    if decide_on(context, write, ledger, state, case).await? == Ruling::Denied {
+    if decide_on(context, write, ledger, state, input).await? == Ruling::Denied {
         ledger.hold(state, Hold::Denied, POLICY, "the domain is on deny_domains");
     }
     Ok(())
 }
 
+/// What the rules decide by that the rows of a group tell: all but the change, the errors, and an approval with the
+/// registration.
+pub(crate) fn decision_input<'a>(
+    group: &'a Group,
+    agent: &agent::Model,
+    version: &'a VersionKey,
+) -> DecisionInput<'a> {
+    let name = |id: Uuid| Some(group.accounts.get(&id)?.name.clone());
+    let decisions = group.decisions.get(&version.agent_id);
+    DecisionInput {
+        version,
+        change: None,
+        has_error: false,
+        domain: group.domains.get(&agent.domain_id),
+        decisions: decisions.map_or(&[], Vec::as_slice),
+        registration_approval: None,
+        submitter: agent.submitter.and_then(name),
+        actor: CRAWLER,
+    }
+}
+
 /// The approver of a registration with `--approve`.
-fn registration_approver(group: &Group, account: Uuid) -> Option<Approver> {
+pub(crate) fn registration_approver(group: &Group, account: Uuid) -> Option<Approver> {
     let account = group.accounts.get(&account)?;
     Some(Approver {
         actor: account.name.clone(),

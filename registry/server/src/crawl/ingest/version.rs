@@ -10,6 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::admission::change::{bytes_of, change_between};
+use crate::admission::decision::DecisionInput;
 use crate::commit::approver::CRAWLER;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
@@ -17,7 +18,7 @@ use crate::context::Context;
 use crate::crawl::derivation::{CardSurroundings, derive};
 use crate::crawl::ingest::arrival::Arrival;
 use crate::crawl::ingest::group::Group;
-use crate::crawl::ingest::ruling::rule;
+use crate::crawl::ingest::ruling::{decision_input, registration_approver, rule};
 use crate::error::AppError;
 
 /// Adds a version with content that is new to its agent, and applies the rules.
@@ -59,10 +60,13 @@ pub(crate) async fn add_version(
     ledger.touch(state);
     // An approval with the registration does not apply to an agent that had a card before.
     let word = card.word.filter(|_| card.newest.is_none());
-    rule(
-        context, write, group, ledger, state, &key, class, has_error, word,
-    )
-    .await?;
+    let input = DecisionInput {
+        change: class,
+        has_error,
+        registration_approval: word.and_then(|account| registration_approver(group, account)),
+        ..decision_input(group, &state.agent, &key)
+    };
+    rule(context, write, ledger, state, input).await?;
     note_giver(group, ledger, key.id, card);
     Ok(())
 }

@@ -17,7 +17,7 @@ use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::reviews::reviews_open;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use owner_vouch::{OwnerVouchForm, OwnerVouchView};
 use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
@@ -122,7 +122,6 @@ struct NothingPage {
 }
 
 /// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
-#[get("/domains/{domain}")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -158,7 +157,6 @@ impl FormFields for VerifyForm {}
 ///
 /// # Errors
 /// As the act.
-#[post("/domains/{domain}/verify")]
 pub(crate) async fn verify(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,

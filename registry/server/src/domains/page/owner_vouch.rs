@@ -5,7 +5,7 @@ use a2a_registry_api::{DomainView, NewOwnerVouch};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, post, web};
+use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -71,7 +71,6 @@ impl FormFields for EndForm {}
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, and as the act where the domain has no such form.
-#[post("/domains/{domain}/owner-vouch")]
 pub(crate) async fn set(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
@@ -118,7 +117,6 @@ async fn vouch_for_owner(
 ///
 /// # Errors
 /// As the act, and where the box was not ticked.
-#[post("/domains/{domain}/owner-vouch/end")]
 pub(crate) async fn end(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,

@@ -12,7 +12,7 @@ mod tests;
 use a2a_registry_api::{AgentList, Hit, HitFields};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use facets::{Active, FacetView};
 use hit::HitView;
@@ -116,7 +116,6 @@ pub(crate) struct ValueNames {
 }
 
 /// Shows the first page, or searches where the address says for what.
-#[get("/")]
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
