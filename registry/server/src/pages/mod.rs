@@ -5,8 +5,8 @@
 
 pub mod assets;
 pub mod auth;
+pub(crate) mod changes;
 pub(crate) mod confirm;
-pub mod findings;
 pub mod frame;
 pub mod moment;
 pub mod problems;

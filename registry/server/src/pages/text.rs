@@ -103,6 +103,12 @@ pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// The first digits of a digest, which tell the versions of one agent apart.
+pub(crate) fn short_digest(digest: &str) -> String {
+    let digits = line(digest, LINE);
+    digits.chars().skip("sha256:".len()).take(12).collect()
+}
+
 /// A number with separated thousands and its noun.
 pub(crate) fn with_noun(number: u64, one: &str, many: &str) -> String {
     let noun = if number == 1 { one } else { many };

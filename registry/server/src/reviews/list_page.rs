@@ -11,7 +11,6 @@ use actix_web::{HttpRequest, HttpResponse, get, post, web};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::agent_page::diff::class_badge;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -29,6 +28,7 @@ use crate::paging::PageRequest;
 use crate::reviews::bulk::{ItemResult, review_decide_all};
 use crate::reviews::queue::{ReviewsWanted, review_list};
 use crate::reviews::view::views;
+use crate::reviews::words::{approvals, change_badge};
 
 /// The filters of the page's address. Empty ones, which a form sends, are none.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -362,41 +362,6 @@ impl FilterView {
             mine: wanted.mine,
         }
     }
-}
-
-/// The class of a review's change, or what it is instead.
-pub(super) fn change_badge(review: &Review) -> Badge {
-    let plain = |label: &str, meaning: &str, tone| Badge {
-        label: label.to_owned(),
-        meaning: meaning.to_owned(),
-        tone,
-        link: None,
-    };
-    if review.kind == ReviewKind::Report {
-        return plain("report", "Somebody has reported this agent.", "warn");
-    }
-    if review.kind == ReviewKind::BreakGlass {
-        let meaning = "One account has approved this alone; others confirm it or not.";
-        return plain("break-glass", meaning, "bad");
-    }
-    if review.kind == ReviewKind::Recertification {
-        let meaning = "The approval of what is served ends.";
-        return plain("recertification", meaning, "warn");
-    }
-    match &review.change_class {
-        Some(class) => class_badge(class),
-        None => plain(
-            "first card",
-            "No card of this agent was approved before.",
-            "plain",
-        ),
-    }
-}
-
-/// How many accounts have approved, of how many that must.
-pub(super) fn approvals(review: &Review) -> String {
-    let counting = review.approvals.iter().filter(|one| one.counts).count();
-    format!("{counting} of {}", review.approvals_needed)
 }
 
 impl RowView {

@@ -22,8 +22,8 @@ use crate::pages::frame::Frame;
 use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::pages::trust::Badge;
-use crate::reviews::list_page::change_badge;
 use crate::reviews::waiting::{news_seen, waiting};
+use crate::reviews::words::change_badge;
 
 /// The page.
 #[derive(Template)]

@@ -29,7 +29,7 @@ fn compared(
         version.state = state.into();
     }
     let frame = Frame::new(&Config::default(), "agent");
-    split(&DiffPage::new(frame, &material, NOW).render().unwrap())
+    split(&DiffPage::new(frame, material, NOW).render().unwrap())
 }
 
 /// The page of an agent with that change to it.

@@ -7,7 +7,7 @@ use askama::Template;
 use crate::agent_page::diff::DiffPage;
 use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::lint_form::LintedView;
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::error::{AppError, ErrorKind};
@@ -147,7 +147,7 @@ fn hostile_diff(text: &str) -> DiffPage {
     change.class = OpenEnum::read(text.into());
     material.versions.versions[1].digest = text.into();
     material.versions.versions[1].state = OpenEnum::read(text.into());
-    DiffPage::new(frame(), &material, NOW)
+    DiffPage::new(frame(), material, NOW)
 }
 
 fn hostile_lint(text: &str) -> RegisterPage {
@@ -162,7 +162,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
     let lint = LintedView {
         card: text.into(),
         problem: Some(crate::pages::text::line(text, 1_000)),
-        result: Some(LintResultView::new(&linted)),
+        result: Some(linted),
     };
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
 }

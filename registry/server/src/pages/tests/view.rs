@@ -11,7 +11,7 @@ use askama::Template;
 use crate::agent_page::diff::DiffPage;
 use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::lint_form::LintedView;
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::http::visitor::Visitor;
@@ -95,7 +95,7 @@ fn domain() -> String {
 fn diff() -> String {
     DiffPage::new(
         frame("agent"),
-        &samples::diff("the address decides whom callers talk to"),
+        samples::diff("the address decides whom callers talk to"),
         NOW,
     )
     .render()
@@ -106,9 +106,7 @@ fn linted() -> String {
     let lint = LintedView {
         card: "{\"name\": \"Echo\"}".to_owned(),
         problem: None,
-        result: Some(LintResultView::new(&samples::linted(
-            "serve the card over https",
-        ))),
+        result: Some(samples::linted("serve the card over https")),
     };
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
         .render()
