@@ -91,7 +91,7 @@ pub(crate) async fn submit(
     match outcome {
         Ok((caller, view)) => {
             let (view, under_way) = first_result(&context, &caller, view).await;
-            crate::domains::page::registered(&context, &caller, &view, under_way).await
+            crate::domains::page::registered(&context, &caller, view, under_way).await
         }
         Err(problem) => {
             crate::pages::log(&problem);

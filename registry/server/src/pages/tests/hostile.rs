@@ -242,7 +242,7 @@ fn hostile_domain(text: &str) -> DomainPage {
         review: None,
         lifecycle: None,
     }];
-    DomainPage::new(frame(), &view, names, Some(1), NOW)
+    DomainPage::new(frame(), view, names, Some(1), NOW)
 }
 
 /// All pages with that text wherever a text goes.

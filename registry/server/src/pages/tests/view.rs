@@ -87,7 +87,7 @@ fn domain() -> String {
         review: None,
         lifecycle: Some(ShownLifecycle::Approved),
     }];
-    DomainPage::new(frame("domain"), &view, names, None, NOW)
+    DomainPage::new(frame("domain"), view, names, None, NOW)
         .render()
         .unwrap()
 }
@@ -199,7 +199,7 @@ fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
         view.agents[0]
     );
     view.not_listed = vec!["Remove the record (`policy=none`).".to_owned(), waits];
-    let html = DomainPage::new(frame("domain"), &view, Vec::new(), None, NOW)
+    let html = DomainPage::new(frame("domain"), view, Vec::new(), None, NOW)
         .render()
         .unwrap();
     assert!(!html.contains('`'), "{html}");
