@@ -108,20 +108,20 @@ impl NumbersView {
         Self {
             figures: [
                 (
-                    text::grouped(overview.agents),
+                    text::grouped(&overview.agents),
                     noun(overview.agents, "agent", "agents"),
                 ),
                 (
-                    text::grouped(overview.domains),
+                    text::grouped(&overview.domains),
                     noun(overview.domains, "domain", "domains"),
                 ),
-                (text::grouped(overview.proved), "of trust level L1 or above"),
-                (text::grouped(overview.signed), "with a valid signature"),
+                (text::grouped(&overview.proved), "of trust level L1 or above"),
+                (text::grouped(&overview.signed), "with a valid signature"),
             ],
             protocols: protocols
                 .map(|protocol| ProtocolView {
                     version: text::line(&protocol.value, 20),
-                    agents: text::grouped(protocol.count),
+                    agents: text::grouped(&protocol.count),
                     link: only("protocol_version", &protocol.value),
                 })
                 .collect(),

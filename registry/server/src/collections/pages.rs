@@ -302,7 +302,7 @@ async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<Strin
     };
     let answer = search(context, caller, &query).await.ok()?;
     let list: AgentList = serde_json::from_slice(&answer).ok()?;
-    Some(text::with_noun(list.total, "agent", "agents"))
+    Some(text::with_noun(&list.total, "agent", "agents"))
 }
 
 /// Names, one a line. A name of a group may hold anything but a line end.

@@ -87,8 +87,8 @@ impl HomePage {
 impl Contents {
     fn new(overview: &Overview, now: Timestamp) -> Self {
         Self {
-            agents: text::with_noun(overview.agents, "agent", "agents"),
-            domains: text::with_noun(overview.domains, "domain", "domains"),
+            agents: text::with_noun(&overview.agents, "agent", "agents"),
+            domains: text::with_noun(&overview.domains, "domain", "domains"),
             crawled: TimeView::maybe(overview.crawled, now),
             skills: links("skill", &overview.skills, SKILLS, &overview.skill_names),
             tags: links("tag", &overview.tags, TAGS, &SkillNames::new()),
@@ -140,7 +140,7 @@ fn links(filter: &str, values: &[FacetValue], most: usize, skills: &SkillNames) 
                 "skill" => text::line(&skill_label(&one.value, skills), 40),
                 _ => text::line(&one.value, 40),
             },
-            count: text::grouped(one.count),
+            count: text::grouped(&one.count),
             link: only(filter, &one.value),
         })
         .collect()

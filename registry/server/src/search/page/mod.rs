@@ -294,7 +294,7 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
             .collect()
     };
     FoundAgents {
-        total: text::grouped(list.total),
+        total: text::grouped(&list.total),
         hits: views(false),
         weak: views(true),
         facets: facets::facets(query, &list.facets, list.total, names),
