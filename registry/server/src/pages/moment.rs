@@ -27,31 +27,12 @@ pub(crate) fn short_distance(moment: &Timestamp, now: &Timestamp) -> String {
     in_largest_unit(moment.0.saturating_sub(now.0), true)
 }
 
-/// A time in three forms, for pages whose templates take no times yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TimeView {
-    /// RFC 3339.
-    pub exact: String,
-    /// `2026-01-31 12:00 UTC`.
-    pub shown: String,
-    /// `5 minutes ago`, `in 2 hours`.
-    pub distance: String,
-}
-
-impl TimeView {
-    /// The view of a time, relative to `now`.
-    pub fn new(moment: Timestamp, now: Timestamp) -> Self {
-        Self {
-            exact: moment.to_rfc3339(),
-            shown: minute(&moment),
-            distance: distance(&moment, &now),
-        }
+/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
+pub(crate) fn hour_of_use(at: &Timestamp, now: &Timestamp) -> String {
+    if now.0.saturating_sub(at.0) < HOUR {
+        return "in the last hour".to_owned();
     }
-
-    /// The view of an optional time.
-    pub fn maybe(moment: Option<Timestamp>, now: Timestamp) -> Option<Self> {
-        moment.map(|moment| Self::new(moment, now))
-    }
+    format!("in the hour from {}", minute(at))
 }
 
 /// The distance in the largest unit of which there is at least one, with short names of the units or whole ones. The past is
@@ -112,5 +93,15 @@ mod tests {
         assert_eq!(in_largest_unit(3 * SECOND - 30 * DAY, false), "29 days ago");
         assert!(in_largest_unit(i64::MAX, false).ends_with(" days"));
         assert!(in_largest_unit(i64::MIN, false).ends_with("days ago"));
+    }
+
+    #[test]
+    fn the_last_use_of_a_token_is_told_by_the_hour() {
+        let hour = Timestamp(1_767_225_600_000_000);
+        let told = |later: i64| hour_of_use(&hour, &hour.plus(later));
+        assert_eq!(told(HOUR - 1), "in the last hour");
+        let earlier = "in the hour from 2026-01-01 00:00 UTC";
+        assert_eq!(told(HOUR), earlier);
+        assert_eq!(told(100 * HOUR), earlier);
     }
 }

@@ -5,11 +5,10 @@ use a2a_registry_domain::timestamp::Timestamp;
 use askama::Template;
 
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
 use crate::pages::quote::{json, shell};
 use crate::pages::text::{self, LINE, TEASER};
 use crate::pages::trust::{self, Badge};
-use crate::pages::{auth, only};
+use crate::pages::{auth, moment, only};
 use crate::search::overview::Overview;
 use crate::search::page::facets::skill_label;
 use crate::search::skill_names::SkillNames;
@@ -23,6 +22,7 @@ const SKILLS: usize = 10;
 #[template(path = "home.html")]
 pub(crate) struct HomePage {
     frame: Frame,
+    now: Timestamp,
     /// What is in the registry; `None` while the index cannot be read.
     contents: Option<Contents>,
     /// How to register the first agent, where there is none.
@@ -34,7 +34,7 @@ struct Contents {
     agents: String,
     domains: String,
     /// When a card was last fetched.
-    crawled: Option<TimeView>,
+    crawled: Option<Timestamp>,
     skills: Vec<ValueLink>,
     tags: Vec<ValueLink>,
     newest: Vec<NewAgent>,
@@ -76,20 +76,19 @@ impl HomePage {
         let is_empty = overview.is_some_and(|overview| overview.agents == 0);
         Self {
             frame,
-            contents: overview
-                .filter(|_| !is_empty)
-                .map(|overview| Contents::new(overview, now)),
+            now,
+            contents: overview.filter(|_| !is_empty).map(Contents::new),
             first_step: is_empty.then(|| FirstStep::new(registry)),
         }
     }
 }
 
 impl Contents {
-    fn new(overview: &Overview, now: Timestamp) -> Self {
+    fn new(overview: &Overview) -> Self {
         Self {
             agents: text::with_noun(&overview.agents, "agent", "agents"),
             domains: text::with_noun(&overview.domains, "domain", "domains"),
-            crawled: TimeView::maybe(overview.crawled, now),
+            crawled: overview.crawled,
             skills: links("skill", &overview.skills, SKILLS, &overview.skill_names),
             tags: links("tag", &overview.tags, TAGS, &SkillNames::new()),
             newest: overview.newest.iter().map(NewAgent::new).collect(),
