@@ -233,3 +233,39 @@ impl NewTokenView {
         self.days = form.days;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{account, admin_frame, read, session, token};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| AccountPage {
+            frame: admin_frame("account"),
+            now: NOW,
+            account: read(account(text)),
+            scopes: "read".to_owned(),
+            domains: Vec::new(),
+            sessions: vec![SessionLine {
+                session: read(session(text)),
+                provider: None,
+                is_this: true,
+            }],
+            tokens: vec![read(token(text))],
+            new_token: NewTokenView {
+                name: String::new(),
+                days: "30".to_owned(),
+                scopes: vec![("read", true)],
+            },
+            made: None,
+            feed: Some(NOW),
+            feed_made: None,
+            searches: Vec::new(),
+            waiting: String::new(),
+            problem: None,
+        });
+    }
+}

@@ -347,3 +347,30 @@ impl CollectionsPage {
         text::line(&audience, BLOCK)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, collection, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| CollectionsPage {
+            frame: admin_frame("collections"),
+            now: NOW,
+            collections: vec![read(collection(text))],
+            edit: Some(CollectionForm::new()),
+            problem: None,
+        });
+        assert_harmless(|text| CollectionPage {
+            frame: admin_frame("collections"),
+            now: NOW,
+            collection: read(collection(text)),
+            agents: None,
+            edit: Some(CollectionForm::new()),
+            problem: None,
+        });
+    }
+}

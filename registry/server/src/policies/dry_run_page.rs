@@ -64,3 +64,19 @@ impl DryRunPage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, dry_run, read};
+    use crate::pages::tests::hostile::assert_harmless;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| DryRunPage {
+            frame: admin_frame("policies"),
+            told: read(dry_run(text)),
+            names: HashMap::new(),
+        });
+    }
+}

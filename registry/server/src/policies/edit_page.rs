@@ -231,3 +231,29 @@ impl EditPage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, policies, policy_preview, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let fault = Fault {
+                policy: text.to_owned(),
+                line: 1,
+                column: 1,
+                excerpt: text.to_owned(),
+                message: text.to_owned(),
+            };
+            let draft = Draft::default();
+            let mut page = EditPage::new(admin_frame("policies"), &draft, &[fault], NOW);
+            page.lost = Some(Box::new(read(policies(text))));
+            page.demand_confirmation(read(policy_preview(text)), &[text.to_owned()]);
+            page
+        });
+    }
+}

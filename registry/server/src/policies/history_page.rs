@@ -197,3 +197,32 @@ impl HistoryPage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::admin_frame;
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| HistoryPage {
+            frame: admin_frame("policies"),
+            now: NOW,
+            sets: vec![PolicySetEntry {
+                number: 2,
+                policies: 1,
+                author: text.to_owned(),
+                reason: text.to_owned(),
+                created_at: NOW,
+            }],
+            newest: 3,
+            in_force: 3,
+            next: None,
+            restores: true,
+            problem: None,
+            typed: None,
+        });
+    }
+}

@@ -145,3 +145,27 @@ fn standing(set: &Policies, newest: u64) -> Badge {
     let meaning = format!("Set {in_force} decides.");
     badge("not in force", "plain", meaning)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, policies, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let set: Policies = read(policies(text));
+            SetPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                standing: standing(&set, 3),
+                set,
+                newest: 3,
+                templates: templates(),
+                edits: true,
+            }
+        });
+    }
+}

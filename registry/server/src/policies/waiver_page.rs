@@ -239,3 +239,30 @@ impl WaiversPage {
         text::line(&format!("{why}, by {by}"), LINE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, waiver};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let agent = AgentName {
+                link: None,
+                name: "Echo".to_owned(),
+            };
+            WaiversPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                filters: Filters::default(),
+                waivers: vec![(read(waiver(text)), agent)],
+                next: None,
+                ends: true,
+                refused: None,
+            }
+        });
+    }
+}

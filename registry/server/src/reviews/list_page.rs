@@ -334,3 +334,51 @@ impl ResultView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    fn queue(text: &str) -> ReviewsPage {
+        ReviewsPage {
+            frame: admin_frame("reviews"),
+            now: NOW,
+            filters: Filters {
+                domain: text.to_owned(),
+                assignee: text.to_owned(),
+                ..Filters::default()
+            },
+            decides: true,
+            sees_all: true,
+            reports: true,
+            reviews: vec![read(review(text))],
+            picked: None,
+            results: Vec::new(),
+            problem: None,
+            next: None,
+            here: "/reviews".to_owned(),
+            choose_all: "/reviews?choose=all#decide".to_owned(),
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(queue);
+    }
+
+    #[test]
+    fn a_review_stays_chosen_while_its_content_is_the_same() {
+        let mut page = queue("x");
+        assert!(!page.is_chosen(&page.reviews[0]));
+        page.filters.choose = "all".to_owned();
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.picked = Some(vec![format!("{} x", page.reviews[0].id)]);
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.reviews[0].digest = "y".to_owned();
+        assert!(!page.is_chosen(&page.reviews[0]));
+    }
+}

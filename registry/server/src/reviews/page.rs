@@ -393,3 +393,19 @@ fn said(detail: &ReviewDetail) -> Vec<SaidView> {
         .chain(earlier)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let detail = read(review(text));
+            ReviewPage::new(admin_frame("reviews"), detail, &Caller::default(), NOW)
+        });
+    }
+}

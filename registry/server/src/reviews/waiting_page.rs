@@ -89,3 +89,21 @@ impl WaitingPage {
         AgentName::new(*agent, &self.names).name
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, waiting};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| WaitingPage {
+            frame: admin_frame("waiting"),
+            now: NOW,
+            waiting: read(waiting(text)),
+            names: HashMap::new(),
+        });
+    }
+}

@@ -1,5 +1,6 @@
 //! A card's text stays text, whatever it says.
 
+use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -115,9 +116,25 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     agent.decision.state = OpenEnum::read(text.into());
     summary.liveness.reason = Some(text.into());
     summary.card_digest = text.into();
+    summary.links.origin = Some(text.into());
+    summary.deprecation = Some(Deprecation {
+        message: text.into(),
+        since: NOW,
+        replacement: None,
+        sunset: Some(NOW),
+    });
+    agent.holds[0].hold = OpenEnum::read(text.into());
+    agent.break_glass = Some(BreakGlass {
+        by: text.into(),
+        reason: text.into(),
+        at: NOW,
+        until: NOW,
+    });
     let mut versions = samples::versions(text);
     versions.versions[0].digest = text.into();
     versions.versions[0].wire_family = text.into();
+    versions.versions[0].state = OpenEnum::read(text.into());
+    versions.versions[0].change_class = Some(OpenEnum::read(text.into()));
     let mut findings = samples::findings(text);
     findings.findings[0].rule = text.into();
     findings.findings[0].pointer = text.into();
@@ -317,17 +334,47 @@ fn hostile_text_stays_text_on_every_page() {
     }
 }
 
+/// Fails where a page has a character that its reader does not see.
+fn check_visible(name: &str, page: &Page) {
+    // What a visitor has typed goes back into the input as it was.
+    let inputs = page.tags.iter().filter(|tag| tag.name != "input");
+    let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
+    for text in attributes.chain([&page.text]) {
+        let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
+        assert_eq!(hidden, None, "{name}: {text:?}");
+    }
+}
+
+/// Fails where text of others on a page becomes markup or an address, is hidden, or is shown without a bound. The page is
+/// made from [`HOSTILE`], and once more from a text that is as long as a page might get.
+pub(crate) fn assert_harmless<P: Template>(page: impl Fn(&str) -> P) {
+    let html = page(HOSTILE).render().unwrap();
+    let split_page = split(&html);
+    check_visible("page", &split_page);
+    assert!(
+        split_page.text.contains("<script>alert(1)</script>"),
+        "{html}"
+    );
+    for tag in &split_page.tags {
+        assert!(tag.name != "script" || tag.get("src").is_some(), "{tag:?}");
+        for (attribute, value) in &tag.attributes {
+            assert!(!attribute.starts_with("on"), "{tag:?}");
+            let is_address = matches!(attribute.as_str(), "href" | "src" | "action");
+            let is_ours = value.starts_with(['/', '#']) && !value.starts_with("//");
+            assert!(
+                !is_address || is_ours || value.starts_with("https://"),
+                "{tag:?}"
+            );
+        }
+    }
+    let long = page(&"\u{202e}x".repeat(40_000)).render().unwrap();
+    assert!(long.len() < 1_500_000, "{} bytes", long.len());
+}
+
 #[test]
 fn nothing_on_a_page_is_hidden_from_its_reader() {
     for (name, html) in pages(HOSTILE) {
-        let page = split(&html);
-        // What a visitor has typed goes back into the input as it was.
-        let inputs = page.tags.iter().filter(|tag| tag.name != "input");
-        let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
-        for text in attributes.chain([&page.text]) {
-            let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
-            assert_eq!(hidden, None, "{name}: {text:?}");
-        }
+        check_visible(name, &split(&html));
     }
 }
 
