@@ -232,7 +232,7 @@ fn hostile_home(text: &str) -> HomePage {
     }
     HomePage::new(
         frame(),
-        Some(&Overview::new(list, 1, Some(NOW))),
+        Some(Overview::new(list, 1, Some(NOW))),
         REGISTRY,
         NOW,
     )

@@ -294,7 +294,7 @@ fn the_first_page_says_what_is_in_the_registry() {
     let card = samples::card(&samples::travel());
     let list = samples::list(vec![samples::hit(&card, 1, "")], 1247);
     let overview = Overview::new(list, 312, Some(NOW.plus(-4 * MINUTE)));
-    let html = HomePage::new(frame("search"), Some(&overview), REGISTRY, NOW)
+    let html = HomePage::new(frame("search"), Some(overview), REGISTRY, NOW)
         .render()
         .unwrap();
     let page = split(&html);
