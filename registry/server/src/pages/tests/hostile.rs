@@ -345,17 +345,14 @@ fn check_visible(name: &str, page: &Page) {
     }
 }
 
-/// Fails where a page shows the text that it is made from as markup, as an address, with hidden characters or without a
-/// bound.
+/// Fails where a page that is made from a hostile text shows it as markup, as an address or with hidden characters. A text
+/// that its template does not hand on to the functions that bound it has hidden characters.
 pub(crate) fn assert_harmless<P: Template>(page: impl Fn(&str) -> P) {
     let html = page(HOSTILE).render().unwrap();
-    let split_page = split(&html);
-    check_visible("page", &split_page);
-    assert!(
-        split_page.text.contains("<script>alert(1)</script>"),
-        "{html}"
-    );
-    for tag in &split_page.tags {
+    let page = split(&html);
+    check_visible("page", &page);
+    assert!(page.text.contains("<script>alert(1)</script>"), "{html}");
+    for tag in &page.tags {
         assert!(tag.name != "script" || tag.get("src").is_some(), "{tag:?}");
         for (attribute, value) in &tag.attributes {
             assert!(!attribute.starts_with("on"), "{tag:?}");
@@ -367,9 +364,6 @@ pub(crate) fn assert_harmless<P: Template>(page: impl Fn(&str) -> P) {
             );
         }
     }
-    let long = "\u{202e}x".repeat(100_000);
-    let html = page(&long).render().unwrap();
-    assert!(html.len() < long.len(), "{} bytes", html.len());
 }
 
 #[test]
