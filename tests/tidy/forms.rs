@@ -20,7 +20,7 @@ const DESTROY_NOTHING: [&str; 4] = [
     "/sign-out",
     "/sign-in/provider.0",
     "/waiting",
-    "verify_link",
+    "/domains/text::segment(view.domain)/verify",
 ];
 
 /// Forms that are sent by one click and show first what will be lost, by their address, each with a test of its own in the
@@ -32,7 +32,7 @@ const ASK_FIRST: [&str; 7] = [
     "/account/feed/end",
     "/account/searches/delete",
     "/waivers/end",
-    "collection.link",
+    "/collections/text::segment(collection.name)",
 ];
 
 /// The page that asks. Its button is the second click.

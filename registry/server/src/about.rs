@@ -12,7 +12,7 @@ use crate::http::visitor::Visitor;
 use crate::ownership::challenges::registry_host;
 use crate::pages::frame::Frame;
 use crate::pages::text::ADDRESS;
-use crate::pages::{only, text, trust};
+use crate::pages::{self, text, trust};
 use crate::search::overview::{Overview, overview};
 
 /// The most protocol versions shown.
@@ -24,7 +24,7 @@ const PROTOCOLS: usize = 8;
 pub(crate) struct AboutPage {
     frame: Frame,
     /// What the caller may find here; `None` while the index cannot be read.
-    numbers: Option<NumbersView>,
+    overview: Option<Overview>,
     ladder: &'static [(&'static str, &'static str)],
     /// The record by which a domain opts out, for an example.
     record: String,
@@ -32,20 +32,6 @@ pub(crate) struct AboutPage {
     /// The protocols that this registry itself speaks, with their versions.
     dialects: Vec<DialectView>,
     version: &'static str,
-}
-
-/// What the registry holds, in numbers.
-struct NumbersView {
-    /// Each number with its name.
-    figures: [(String, &'static str); 4],
-    protocols: Vec<ProtocolView>,
-}
-
-/// The number of agents that speak a version of the protocol.
-struct ProtocolView {
-    version: String,
-    agents: String,
-    link: String,
 }
 
 /// Where the operator can be reached.
@@ -67,7 +53,7 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpR
     let config = context.config();
     let page = AboutPage::new(
         Frame::of(config, "about", &visitor),
-        overview.as_ref(),
+        overview,
         &registry_host(&context),
         config,
     );
@@ -78,14 +64,14 @@ impl AboutPage {
     /// The page of a registry with that host name.
     pub(crate) fn new(
         frame: Frame,
-        overview: Option<&Overview>,
+        overview: Option<Overview>,
         host: &str,
         config: &Config,
     ) -> Self {
         let contact = &config.crawler.contact;
         Self {
             frame,
-            numbers: overview.map(NumbersView::new),
+            overview,
             ladder: &trust::LADDER,
             record: format!(
                 "_a2a-registry.agents.example.com TXT \"{}; policy=none\"",
@@ -94,34 +80,6 @@ impl AboutPage {
             contact: (!contact.is_empty()).then(|| ContactView::new(contact)),
             dialects: dialects::shown(config),
             version: env!("CARGO_PKG_VERSION"),
-        }
-    }
-}
-
-impl NumbersView {
-    fn new(overview: &Overview) -> Self {
-        let noun = |count, one, many| if count == 1 { one } else { many };
-        let protocols = overview.protocols.iter().take(PROTOCOLS);
-        Self {
-            figures: [
-                (
-                    text::grouped(overview.agents),
-                    noun(overview.agents, "agent", "agents"),
-                ),
-                (
-                    text::grouped(overview.domains),
-                    noun(overview.domains, "domain", "domains"),
-                ),
-                (text::grouped(overview.proved), "of trust level L1 or above"),
-                (text::grouped(overview.signed), "with a valid signature"),
-            ],
-            protocols: protocols
-                .map(|protocol| ProtocolView {
-                    version: text::line(&protocol.value, 20),
-                    agents: text::grouped(protocol.count),
-                    link: only("protocol_version", &protocol.value),
-                })
-                .collect(),
         }
     }
 }

@@ -5,18 +5,17 @@ use a2a_registry_api::{
     Account, CreatedToken, DomainView, NewToken, SavedSearch, Session, Token, Waiting,
 };
 use a2a_registry_domain::role::Scope;
-use a2a_registry_domain::timestamp::{HOUR, Timestamp};
+use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
-use uuid::Uuid;
 
 use crate::accounts::people::account_own;
+use crate::accounts::revocation_pages::session_of;
 use crate::accounts::sessions::sessions_own;
 use crate::accounts::sign_in::signed_out;
 use crate::accounts::tokens::{token_create, tokens_own};
-use crate::caller::Credential;
 use crate::context::Context;
 use crate::domains::acts::domains_own;
 use crate::domains::page::own::OwnDomainView;
@@ -26,9 +25,8 @@ use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
-use crate::pages::{page, text};
+use crate::pages::{moment, page, text};
 use crate::providers::Providers;
 use crate::reviews::feed::feed_since;
 use crate::reviews::waiting::waiting;
@@ -42,44 +40,30 @@ const AGENTS: usize = 60;
 #[template(path = "account.html")]
 pub(super) struct AccountPage {
     frame: Frame,
-    name: String,
-    roles: String,
+    now: Timestamp,
+    account: Account,
     scopes: String,
-    groups: Vec<(String, String)>,
     domains: Vec<OwnDomainView>,
     sessions: Vec<SessionLine>,
-    tokens: Vec<TokenLine>,
+    tokens: Vec<Token>,
     new_token: NewTokenView,
     /// The secret of a token just made, which is shown once.
     made: Option<(String, String)>,
     /// Since when the feed has its address.
-    feed: Option<TimeView>,
+    feed: Option<Timestamp>,
     /// The new address of the feed, which is shown once.
     pub(super) feed_made: Option<String>,
-    searches: Vec<SearchLine>,
+    searches: Vec<SavedSearch>,
     /// What waits, in words; empty if nothing does.
     waiting: String,
     problem: Option<String>,
 }
 
 struct SessionLine {
-    id: Uuid,
+    session: Session,
     /// The title and the issuer of the identity provider that it was made with.
     provider: Option<(String, String)>,
-    browser: String,
     is_this: bool,
-    began: TimeView,
-    seen: TimeView,
-    ends: TimeView,
-}
-
-struct TokenLine {
-    id: Uuid,
-    name: String,
-    prefix: String,
-    scopes: String,
-    ends: Option<TimeView>,
-    used: Option<String>,
 }
 
 /// What stands in the form of a new token.
@@ -88,12 +72,6 @@ struct NewTokenView {
     days: String,
     /// The scopes that it may have, each with whether it is chosen.
     scopes: Vec<(&'static str, bool)>,
-}
-
-struct SearchLine {
-    id: Uuid,
-    name: String,
-    link: String,
 }
 
 /// A token to make.
@@ -166,50 +144,43 @@ impl AccountPage {
             waiting(context, caller),
         )
         .map_err(|error: AppError| Problem::from(error))?;
-        let this = match by.credential {
-            Credential::Session(id) => Some(id),
-            Credential::Token(_) | Credential::AccessToken(_) | Credential::Feed => None,
+        let this = session_of(caller);
+        let line = |session: Session| SessionLine {
+            is_this: Some(session.id) == this,
+            provider: session
+                .issuer
+                .as_deref()
+                .map(|issuer| provider(issuer, &context.providers)),
+            session,
         };
-        let now = context.now();
-        let Account {
-            name,
-            roles,
-            groups,
-            ..
-        } = account;
-        let shown = |text: &str| text::line(text, LINE);
-        let roles: Vec<String> = roles.iter().map(|role| shown(role.as_str())).collect();
-        let groups = groups.iter();
         Ok(Self {
             frame: Frame::of(context.config(), "account", visitor),
-            name: shown(&name),
-            roles: roles.join(", "),
+            now: context.now(),
+            account,
             scopes: by.scopes.to_string().replace(',', ", "),
             new_token: NewTokenView {
                 name: String::new(),
                 days: DEFAULT_TOKEN_DAYS.to_string(),
                 scopes: by.scopes.iter().map(|one| (one.as_str(), true)).collect(),
             },
-            groups: groups
-                .map(|group| (shown(&group.name), shown(&group.origin)))
-                .collect(),
             domains: own_domains(context, visitor, &domains).await,
-            sessions: sessions
-                .into_iter()
-                .map(|session| SessionLine::new(&session, this, &context.providers, now))
-                .collect(),
-            tokens: tokens
-                .iter()
-                .map(|token| TokenLine::new(token, now))
-                .collect(),
+            sessions: sessions.into_iter().map(line).collect(),
+            tokens,
             made: None,
-            feed: TimeView::maybe(feed, now),
+            feed,
             feed_made: None,
-            searches: saved.searches.iter().map(SearchLine::new).collect(),
+            searches: saved.searches,
             waiting: what_waits(&waiting),
             problem: None,
         })
     }
+}
+
+/// The title and the issuer of an identity provider.
+fn provider(issuer: &str, providers: &Providers) -> (String, String) {
+    let provider = providers.by_issuer(issuer);
+    let title = provider.map_or(issuer, |provider| provider.title());
+    (text::line(title, LINE), text::line(issuer, LINE))
 }
 
 /// What waits, in words.
@@ -261,72 +232,38 @@ impl NewTokenView {
     }
 }
 
-impl SearchLine {
-    fn new(saved: &SavedSearch) -> Self {
-        Self {
-            id: saved.id,
-            name: text::line(&saved.name, LINE),
-            link: format!("/?{}", saved.query),
-        }
-    }
-}
-
-impl SessionLine {
-    fn new(session: &Session, this: Option<Uuid>, providers: &Providers, now: Timestamp) -> Self {
-        let provider = |issuer: &str| {
-            let provider = providers.by_issuer(issuer);
-            let title = provider.map_or(issuer, |provider| provider.title());
-            (text::line(title, LINE), text::line(issuer, LINE))
-        };
-        Self {
-            id: session.id,
-            provider: session.issuer.as_deref().map(provider),
-            browser: text::line(&session.browser, LINE),
-            is_this: Some(session.id) == this,
-            began: TimeView::new(session.created_at, now),
-            seen: TimeView::new(session.last_seen_at, now),
-            ends: TimeView::new(session.expires_at, now),
-        }
-    }
-}
-
-impl TokenLine {
-    fn new(token: &Token, now: Timestamp) -> Self {
-        let scopes: Vec<String> = token
-            .scopes
-            .iter()
-            .map(|scope| text::line(scope.as_str(), LINE))
-            .collect();
-        Self {
-            id: token.id,
-            name: text::line(&token.name, LINE),
-            prefix: text::line(&token.prefix, LINE),
-            scopes: scopes.join(", "),
-            ends: TimeView::maybe(token.expires_at, now),
-            used: token.last_used_at.map(|at| last_use(at, now)),
-        }
-    }
-}
-
-/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
-pub(super) fn last_use(at: Timestamp, now: Timestamp) -> String {
-    if now.0.saturating_sub(at.0) < HOUR {
-        return "in the last hour".to_owned();
-    }
-    format!("in the hour from {}", TimeView::new(at, now).shown)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::tests::api_samples::{account, admin_frame, read, session, token};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
 
     #[test]
-    fn the_last_use_of_a_token_is_told_by_the_hour() {
-        let hour = Timestamp(1_767_225_600_000_000);
-        let told = |later: i64| last_use(hour, hour.plus(later));
-        assert_eq!(told(HOUR - 1), "in the last hour");
-        let earlier = "in the hour from 2026-01-01 00:00 UTC";
-        assert_eq!(told(HOUR), earlier);
-        assert_eq!(told(100 * HOUR), earlier);
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| AccountPage {
+            frame: admin_frame("account"),
+            now: NOW,
+            account: read(account(text)),
+            scopes: "read".to_owned(),
+            domains: Vec::new(),
+            sessions: vec![SessionLine {
+                session: read(session(text)),
+                provider: None,
+                is_this: true,
+            }],
+            tokens: vec![read(token(text))],
+            new_token: NewTokenView {
+                name: String::new(),
+                days: "30".to_owned(),
+                scopes: vec![("read", true)],
+            },
+            made: None,
+            feed: Some(NOW),
+            feed_made: None,
+            searches: Vec::new(),
+            waiting: String::new(),
+            problem: None,
+        });
     }
 }

@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::accounts::page::{AccountPage, last_use};
+use crate::accounts::page::AccountPage;
 use crate::accounts::sessions::{session_revoke, session_show};
 use crate::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
 use crate::caller::{Caller, Credential};
@@ -17,9 +17,8 @@ use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
 use crate::pages::text::LINE;
-use crate::pages::{page, text};
+use crate::pages::{moment, page, text};
 use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
 
 /// A row to revoke.
@@ -71,7 +70,10 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
     let token = &found.token;
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let used = match token.last_used_at {
-        Some(at) => format!("It was last used {}.", last_use(at, context.now())),
+        Some(at) => {
+            let used = moment::hour_of_use(&at, &context.now());
+            format!("It was last used {used}.")
+        }
         None => "It was not used yet.".to_owned(),
     };
     // The beginning of a token that an operator chose is not kept.
@@ -113,12 +115,12 @@ pub(crate) async fn session_end(
         return Ok(back());
     }
     let session = session_show(&context, caller, id).await?;
-    let began = TimeView::new(session.created_at, context.now());
+    let began = moment::distance(&session.created_at, &context.now());
     let browser = text::line(&session.browser, LINE);
     let mut losses = vec![text::line(
         &format!(
-            "The session {browser} of the account {}, begun {}: whoever uses it is signed out.",
-            session.account, began.distance
+            "The session {browser} of the account {}, begun {began}: whoever uses it is signed out.",
+            session.account
         ),
         text::BLOCK,
     )];
@@ -183,10 +185,10 @@ async fn feed_confirmation(
         return Ok(None);
     }
     let since = feed_since(context, &form.visitor.caller).await?;
-    Ok(TimeView::maybe(since, context.now()).map(|since| {
+    Ok(since.map(|since| {
         let loss = format!(
             "The address that the feed has had since {}: readers that know it get nothing any more. It cannot be restored.",
-            since.shown
+            moment::minute(&since)
         );
         let confirmation = ConfirmPage {
             title: title.to_owned(),
@@ -200,7 +202,7 @@ async fn feed_confirmation(
 }
 
 /// The session that the caller uses.
-fn session_of(caller: &Caller) -> Option<Uuid> {
+pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
     match caller.account.as_ref()?.credential {
         Credential::Session(id) => Some(id),
         Credential::Token(_) | Credential::AccessToken(_) | Credential::Feed => None,

@@ -1,15 +1,12 @@
 //! The page of what changed between two versions of an agent's card, with the importance of each change.
 
-use a2a_registry_api::{Change, Diff, Version, VersionList};
-use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_api::{Diff, Version, VersionList};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use serde_json::Value;
 
-use super::parts::short;
 use crate::agents::diff::{DiffQuery, agent_diff};
 use crate::agents::views::{agent_show, agent_versions};
 use crate::caller::Caller;
@@ -18,63 +15,28 @@ use crate::error::AppError;
 use crate::http::path::AgentRef;
 use crate::http::query;
 use crate::http::visitor::Visitor;
+use crate::pages::changes::{self, class_meaning};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text;
 use crate::pages::text::{ADDRESS, LINE};
-use crate::pages::trust::Badge;
+use crate::pages::{moment, text};
 use crate::paging::PageRequest;
 
 /// Versions to choose from.
 const VERSIONS: u32 = 50;
-/// Characters of a value on each side of a change.
-const VALUE: usize = 1_500;
 
 /// The page.
 #[derive(Template)]
 #[template(path = "diff.html")]
 pub(crate) struct DiffPage {
     frame: Frame,
+    now: Timestamp,
     name: String,
     agent: String,
-    /// The two versions, or one if it is the first.
-    from: Option<VersionView>,
-    to: VersionView,
-    class: Badge,
+    diff: Diff,
     /// What the importance means for these two versions.
     importance: &'static str,
-    changes: Vec<ChangeView>,
-    cut: bool,
-    versions: Vec<ChoiceView>,
-    api: String,
-}
-
-/// One of the two versions.
-struct VersionView {
-    short: String,
-    digest: String,
-    link: String,
-    /// When it was first fetched, and its state, if it is among the versions to choose from.
-    known: Option<(TimeView, String)>,
-}
-
-/// A version to choose.
-struct ChoiceView {
-    digest: String,
-    label: String,
-    is_from: bool,
-    is_to: bool,
-}
-
-/// One change.
-pub(crate) struct ChangeView {
-    pub pointer: String,
-    /// `added`, `removed` or `changed`.
-    pub kind: &'static str,
-    pub before: Option<String>,
-    pub after: Option<String>,
-    pub class: Badge,
-    pub reason: String,
+    /// The versions to choose from.
+    versions: Vec<Version>,
 }
 
 /// The data of the page.
@@ -100,7 +62,7 @@ pub(crate) async fn show(
     let caller = &visitor.caller;
     match material(&context, caller, &agent, request.query_string()).await {
         Ok(material) => {
-            let page = DiffPage::new(frame, &material, context.now());
+            let page = DiffPage::new(frame, material, context.now());
             crate::pages::page(StatusCode::OK, &page)
         }
         Err(error) => crate::pages::problems::problem(frame, error),
@@ -148,91 +110,24 @@ fn read(query: &str) -> Result<DiffQuery, AppError> {
 
 impl DiffPage {
     /// The page at `now`.
-    pub(crate) fn new(frame: Frame, material: &DiffMaterial, now: Timestamp) -> Self {
-        let DiffMaterial {
-            name,
-            agent,
-            diff,
-            versions,
-        } = material;
-        let versions = &versions.versions;
-        let side = |digest: &str| VersionView::new(digest, agent, versions, now);
-        let (from, to) = (text::segment(&diff.from), text::segment(&diff.to));
+    pub(crate) fn new(frame: Frame, material: DiffMaterial, now: Timestamp) -> Self {
+        let versions = material.versions.versions;
         Self {
             frame,
-            name: text::line(name, LINE),
-            from: (diff.from != diff.to).then(|| side(&diff.from)),
-            to: side(&diff.to),
-            class: class_badge(&diff.change_class),
-            importance: importance(diff, versions),
-            changes: diff.changes.iter().map(ChangeView::new).collect(),
-            cut: diff.cut,
-            versions: versions
-                .iter()
-                .map(|version| ChoiceView::new(version, diff, now))
-                .collect(),
-            api: format!("/v1/agents/{agent}/diff?from={from}&to={to}"),
-            agent: agent.clone(),
+            now,
+            name: text::line(&material.name, LINE),
+            agent: material.agent,
+            importance: importance(&material.diff, &versions),
+            diff: material.diff,
+            versions,
         }
     }
-}
 
-impl VersionView {
-    fn new(digest: &str, agent: &str, versions: &[Version], now: Timestamp) -> Self {
-        let known = versions.iter().find(|version| version.digest == digest);
-        let shown = text::line(digest, LINE);
-        Self {
-            short: short(&shown),
-            digest: shown,
-            link: format!("/v1/agents/{agent}/card?version={}", text::segment(digest)),
-            known: known.map(|version| {
-                let state = text::line(version.state.as_str(), LINE);
-                (TimeView::new(version.observed_at, now), state)
-            }),
-        }
+    /// The version with that digest, if it is among those to choose from.
+    fn version(&self, digest: &str) -> Option<&Version> {
+        let mut versions = self.versions.iter();
+        versions.find(|version| version.digest == digest)
     }
-}
-
-impl ChoiceView {
-    fn new(version: &Version, diff: &Diff, now: Timestamp) -> Self {
-        let observed = TimeView::new(version.observed_at, now);
-        let served = if version.served { ", served" } else { "" };
-        let digest = text::line(&version.digest, LINE);
-        Self {
-            // The end is cut off on a phone, so that it starts with what tells versions apart.
-            label: format!("{}{served} · {}", short(&digest), observed.shown),
-            digest,
-            is_from: version.digest == diff.from,
-            is_to: version.digest == diff.to,
-        }
-    }
-}
-
-impl ChangeView {
-    /// A change as it is shown.
-    pub(crate) fn new(change: &Change) -> Self {
-        Self {
-            pointer: match change.pointer.as_str() {
-                "" => "the whole card".to_owned(),
-                pointer => text::line(pointer, 300),
-            },
-            kind: match (&change.before, &change.after) {
-                (None, Some(_)) => "added",
-                (Some(_), None) => "removed",
-                _ => "changed",
-            },
-            before: change.before.as_ref().map(shown),
-            after: change.after.as_ref().map(shown),
-            class: class_badge(&change.class),
-            reason: text::line(&change.reason, 500),
-        }
-    }
-}
-
-/// A value as JSON, on several lines where it has members.
-fn shown(value: &Value) -> String {
-    let json = serde_json::to_string_pretty(value);
-    text::block(&json.unwrap_or_default(), VALUE)
 }
 
 /// What the importance of a comparison means for its two versions: what waits for a review, and what was decided.
@@ -272,31 +167,6 @@ fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
             "It needs a review; the version before stays served meanwhile."
         }
         None => class_meaning(class),
-    }
-}
-
-/// What a class of change means, whatever was decided on it.
-const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
-    match class {
-        Some(ChangeClass::None) => "No client could notice it.",
-        Some(ChangeClass::Low) => "A rule may accept a change like this without a review.",
-        Some(ChangeClass::High | ChangeClass::Critical) => "A change like this needs a review.",
-        None => "Only a later version of this registry knows this class.",
-    }
-}
-
-/// The badge of the importance of a change.
-pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
-    let tone = match class.known() {
-        Some(ChangeClass::None | ChangeClass::Low) | None => "plain",
-        Some(ChangeClass::High) => "warn",
-        Some(ChangeClass::Critical) => "bad",
-    };
-    Badge {
-        label: text::line(class.as_str(), LINE),
-        meaning: class_meaning(class.known()).to_owned(),
-        tone,
-        link: None,
     }
 }
 

@@ -13,7 +13,6 @@ use crate::caller::Caller;
 use crate::commit::admitting::admitting_set;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::pages::moment::TimeView;
 use crate::pages::text::{self, BLOCK, LINE};
 
 /// Policies on the page.
@@ -46,7 +45,7 @@ pub(crate) struct WaiverView {
     pub policy: String,
     pub reason: String,
     pub approver: String,
-    pub expires: TimeView,
+    pub expires: Timestamp,
     /// Whether it is for the content that is shown.
     pub counts: bool,
 }
@@ -64,10 +63,9 @@ impl GovernedView {
         if !caller.may(Permission::SeeAll) {
             return Ok(None);
         }
-        let now = context.now();
         let set = admitting_set(context, &context.store).await?;
         let found = matching(&set, &facts(context, record));
-        let waived = record.waived_policies(now);
+        let waived = record.waived_policies(context.now());
         let may_waive = caller.may(Permission::Approve) && record.agent.retired_at.is_none();
         let waivable = found.iter().filter(|(policy, _)| {
             may_waive && policy.effect == Effect::Forbid && !waived.contains(&policy.id.as_str())
@@ -88,7 +86,7 @@ impl GovernedView {
                         && waived.contains(&policy.id.as_str()),
                 })
                 .collect(),
-            waivers: waivers(context, record, now).await?,
+            waivers: waivers(context, record).await?,
             reason_chars: MAX_REASON,
         }))
     }
@@ -103,11 +101,7 @@ fn says(effect: Effect, actions: &[Action], mode: &str) -> String {
     format!("{}s {}{mode}", effect.as_str(), actions.join(", "))
 }
 
-async fn waivers(
-    context: &Context,
-    record: &AgentRecord,
-    now: Timestamp,
-) -> Result<Vec<WaiverView>, AppError> {
+async fn waivers(context: &Context, record: &AgentRecord) -> Result<Vec<WaiverView>, AppError> {
     let mut ids: Vec<Uuid> = record.waivers.iter().map(|one| one.approver_id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -120,7 +114,7 @@ async fn waivers(
         policy: text::line(&one.policy, LINE),
         reason: text::block(&one.reason, BLOCK),
         approver: text::line(name(one.approver_id), LINE),
-        expires: TimeView::new(Timestamp(one.expires_at), now),
+        expires: Timestamp(one.expires_at),
         counts: one.content_digest == record.version.content_digest,
     };
     Ok(record.waivers.iter().map(view).collect())

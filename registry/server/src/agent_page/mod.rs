@@ -6,26 +6,22 @@ pub(crate) mod console;
 pub mod diff;
 mod facts;
 pub(crate) mod governed;
-pub(crate) mod parts;
-mod similar;
 mod uptime;
 
 use a2a_card::Family;
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
-use a2a_registry_api::{Agent, FindingList, Similar, Summary, VersionList};
+use a2a_registry_api::{Agent, FindingList, FindingView, Similar, VersionList};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use background::Background;
-use card::CardView;
 use console::{ConsoleView, refusal_to_call};
-use facts::{OwnerView, ReportView, StateView, TrustView};
+use facts::{ReportView, VERSIONS};
 use governed::GovernedView;
-use parts::{DeprecationView, GlassView, HoldView, VersionsView};
-use similar::SimilarView;
 use uptime::UptimeView;
+use uuid::Uuid;
 
 use crate::agents::similar::similar_to;
 use crate::agents::snippet;
@@ -38,50 +34,50 @@ use crate::error::AppError;
 use crate::http::page_policy::page_policy;
 use crate::http::path::AgentRef;
 use crate::http::visitor::Visitor;
-use crate::pages::assets;
-use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
-use crate::pages::text;
-use crate::pages::text::{BLOCK, LINE};
+use crate::pages::text::{ADDRESS, BLOCK, LINE, TEASER};
+use crate::pages::trust::Badge;
+use crate::pages::{assets, moment, text, trust};
 use crate::paging::PageRequest;
 
-/// Versions on the page.
-const VERSIONS: usize = 10;
 /// Findings on the page, and how many of them are seen at once.
 const FINDINGS: usize = 25;
 const FINDINGS_SEEN: usize = 5;
-/// Holds and labels on the page.
+/// Holds, labels and collections on the page.
 const FEW: usize = 20;
+/// Duplicates that are linked.
+const LINKED: usize = 5;
 
 /// The page.
 #[derive(Template)]
 #[template(path = "agent.html")]
 pub(crate) struct AgentPage {
     frame: Frame,
-    id: String,
-    urn: Option<String>,
-    card: CardView,
+    now: Timestamp,
+    id: Uuid,
+    agent: Agent,
     domain: String,
     domain_link: String,
-    labels: Vec<(String, String)>,
     snippets: Result<Snippets, NoPlan>,
     assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
-    state: StateView,
-    trust: TrustView,
-    owner: OwnerView,
+    /// Its lifecycle and visibility, unless they are the usual ones.
+    unusual: Vec<Badge>,
+    /// How the last fetch went.
+    fetched: Badge,
+    /// Whether the time has passed after which a deprecated agent may stop working.
+    is_past_sunset: bool,
+    /// Whether clients get its card.
+    is_listed: bool,
     uptime: Option<UptimeView>,
-    deprecation: Option<DeprecationView>,
-    glass: Option<GlassView>,
-    holds: Vec<HoldView>,
-    versions: Result<VersionsView, String>,
-    findings: Option<FindingsView>,
-    similar: Option<SimilarView>,
+    /// Its versions, or the reason why they cannot be shown.
+    versions: Result<VersionList, String>,
+    findings: Vec<FindingView>,
+    similar: Option<Similar>,
+    background: Background,
     report: Option<ReportView>,
     governed: Option<GovernedView>,
-    links: LinksView,
-    digest: String,
 }
 
 /// The address that `send` assumes where the card names none.
@@ -97,28 +93,6 @@ impl AssumedAddress {
             url: text::line(agent.assumed_url.as_deref()?, text::ADDRESS),
             command: snippet::send_command(&agent.card, place),
         })
-    }
-}
-
-struct LinksView {
-    this: String,
-    card: String,
-    versions: String,
-    resolver: String,
-    origin: Option<String>,
-}
-
-impl LinksView {
-    fn new(agent: &Summary) -> Self {
-        let api = format!("/v1/agents/{}", agent.id);
-        let address = |url: &str| text::line(url, text::ADDRESS);
-        Self {
-            card: format!("{api}/card"),
-            versions: format!("{api}/versions"),
-            resolver: address(&agent.links.resolver),
-            origin: agent.links.origin.as_deref().map(address),
-            this: api,
-        }
     }
 }
 
@@ -213,45 +187,36 @@ impl AgentPage {
             is_snake_case,
         } = material;
         let summary = &agent.hit.summary;
-        let id = summary.id.to_string();
         let place = AgentLocation {
-            agent: &id,
+            agent: &summary.id.to_string(),
             resolver: &summary.links.resolver,
             registry: &config.public_url(),
         };
         Self {
             frame,
-            urn: summary.urn.as_deref().map(|urn| text::line(urn, 300)),
-            card: CardView::new(&agent.card, &agent.security),
+            now,
+            id: summary.id,
             domain: text::line(&summary.domain, LINE),
             domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            labels: labels(summary),
             snippets: snippets(&agent, place, is_snake_case),
             assumed: AssumedAddress::of(&agent, place),
             console: ConsoleView::new(&agent, refused, place, is_snake_case),
             console_script: assets::address("console.js"),
-            state: StateView::new(&agent, now),
-            trust: TrustView::new(&agent),
-            owner: OwnerView::new(&agent, &background, now),
-            uptime: UptimeView::new(&background.days, now),
-            deprecation: summary
+            unusual: facts::unusual_badges(summary),
+            fetched: trust::liveness_badge(&summary.liveness, now),
+            is_past_sunset: summary
                 .deprecation
                 .as_ref()
-                .map(|deprecation| DeprecationView::new(deprecation, now)),
-            glass: GlassView::maybe(agent.break_glass.as_ref(), now),
-            holds: holds(&agent, now),
-            versions: versions
-                .map(|list| VersionsView::new(&list, &agent, VERSIONS, now))
-                .map_err(|error| text::line(&error.public, BLOCK)),
-            findings: findings
-                .filter(|list| !list.findings.is_empty())
-                .map(|list| FindingsView::new(&list.findings, FINDINGS_SEEN, FINDINGS)),
-            similar: similar.as_ref().and_then(SimilarView::new),
+                .is_some_and(|deprecation| deprecation.has_passed(now)),
+            is_listed: is_listed(&agent),
+            uptime: UptimeView::new(&background.days, now),
+            versions: versions.map_err(|error| text::line(&error.public, BLOCK)),
+            findings: findings.map(|list| list.findings).unwrap_or_default(),
+            similar: similar.filter(has_similar),
             report: ReportView::new(&config.crawler.contact, &summary.links.page),
             governed,
-            links: LinksView::new(summary),
-            digest: text::line(&summary.card_digest, LINE),
-            id,
+            background,
+            agent,
         }
     }
 }
@@ -277,17 +242,8 @@ fn snippets(
     Ok(snippets)
 }
 
-fn holds(agent: &Agent, now: Timestamp) -> Vec<HoldView> {
-    let holds = agent.holds.iter().take(FEW);
-    holds.map(|hold| HoldView::new(hold, now)).collect()
-}
-
-/// The labels of an agent as key and value.
-fn labels(agent: &Summary) -> Vec<(String, String)> {
-    agent
-        .labels
-        .iter()
-        .take(FEW)
-        .map(|(key, value)| (text::line(key, LINE), text::line(value, LINE)))
-        .collect()
+/// Whether there is a similar agent or a duplicate.
+fn has_similar(similar: &Similar) -> bool {
+    let duplicates = similar.duplicates.as_ref();
+    !similar.agents.is_empty() || duplicates.is_some_and(|one| one.count > 0)
 }

@@ -27,9 +27,8 @@ use crate::http::visitor::Visitor;
 use crate::memory::agents::RenderedJson;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
-use crate::pages::{only, page};
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{self, moment, page, text};
 use crate::precondition::Precondition;
 use crate::search::query::SearchQuery;
 use crate::search::search;
@@ -39,9 +38,10 @@ use crate::search::search;
 #[template(path = "collections.html")]
 struct CollectionsPage {
     frame: Frame,
-    collections: Vec<CollectionView>,
+    now: Timestamp,
+    collections: Vec<Collection>,
     /// The form for another one; only curators have it.
-    edit: Option<EditView>,
+    edit: Option<CollectionForm>,
     problem: Option<String>,
 }
 
@@ -50,38 +50,13 @@ struct CollectionsPage {
 #[template(path = "collection.html")]
 struct CollectionPage {
     frame: Frame,
-    collection: CollectionView,
+    now: Timestamp,
+    collection: Collection,
     /// How many agents of it the visitor finds.
     agents: Option<String>,
-    edit: Option<EditView>,
+    /// The form, each text as it is: what is shown here is what is saved.
+    edit: Option<CollectionForm>,
     problem: Option<String>,
-}
-
-/// A collection in the words of the page.
-struct CollectionView {
-    name: String,
-    link: String,
-    /// The search for its agents.
-    found: String,
-    description: String,
-    filter: String,
-    audience: String,
-    owners: String,
-    changed: TimeView,
-}
-
-/// What the form holds, each text as it is: what is shown here is what is saved.
-struct EditView {
-    description: String,
-    filter: String,
-    audience: String,
-    everybody: bool,
-    owners: String,
-    /// The entity tag of the collection that the form shows; empty for a new one.
-    seen: String,
-    name_chars: usize,
-    description_chars: usize,
-    filter_chars: usize,
 }
 
 /// The form of a collection, new or not.
@@ -95,6 +70,7 @@ pub(crate) struct CollectionForm {
     audience: String,
     everybody: String,
     owners: String,
+    /// The entity tag of the collection that the form shows; empty for a new one.
     seen: String,
     confirm: Confirmation,
 }
@@ -152,7 +128,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, Problem> {
     let found = collection_show(&context, &visitor.caller, &collection.0).await?;
     let form = CollectionForm::of(&found)?;
-    let shown = collection_page(&context, &visitor, &found, &form, None).await?;
+    let shown = collection_page(&context, &visitor, found, &form, None).await?;
     Ok(page(StatusCode::OK, &shown))
 }
 
@@ -192,7 +168,7 @@ pub(crate) async fn submit(
             crate::pages::log(&problem);
             let status = problem.kind().status;
             let said = Some(text::line(&problem.to_string(), BLOCK));
-            let shown = collection_page(&context, &form.visitor, &found, fields, said).await?;
+            let shown = collection_page(&context, &form.visitor, found, fields, said).await?;
             Ok(page(status, &shown))
         }
     }
@@ -231,12 +207,11 @@ async fn collections_page(
     problem: Option<String>,
 ) -> Result<CollectionsPage, AppError> {
     let list = collection_list(context, &visitor.caller).await?;
-    let now = context.now();
-    let views = list.collections.iter();
     Ok(CollectionsPage {
         frame: Frame::of(context.config(), "collections", visitor),
-        collections: views.map(|one| CollectionView::new(one, now)).collect(),
-        edit: EditView::of(visitor, form),
+        now: context.now(),
+        collections: list.collections,
+        edit: form.shown_to(visitor),
         problem,
     })
 }
@@ -244,15 +219,16 @@ async fn collections_page(
 async fn collection_page(
     context: &Context,
     visitor: &Visitor,
-    found: &Collection,
+    found: Collection,
     form: &CollectionForm,
     problem: Option<String>,
 ) -> Result<CollectionPage, AppError> {
     Ok(CollectionPage {
         frame: Frame::of(context.config(), "collections", visitor),
-        collection: CollectionView::new(found, context.now()),
+        now: context.now(),
         agents: counted(context, &visitor.caller, &found.name).await,
-        edit: EditView::of(visitor, form),
+        collection: found,
+        edit: form.shown_to(visitor),
         problem,
     })
 }
@@ -264,28 +240,30 @@ async fn deletion_confirmation(
     found: &Collection,
     fields: &CollectionForm,
 ) -> Result<ConfirmPage, AppError> {
-    let view = CollectionView::new(found, context.now());
+    let name = text::line(&found.name, LINE);
+    let filter = text::line(&found.filter, MAX_FILTER_TEXT);
+    let link = format!("/collections/{}", text::segment(&found.name));
     let agents = counted(context, &visitor.caller, &found.name).await;
     let mut losses = vec![
-        format!("The collection {}: {}", view.name, view.filter),
+        format!("The collection {name}: {filter}"),
         match agents {
             Some(agents) => {
                 format!("{agents} that you find by its name; the agents themselves stay.")
             }
             None => "The list of its agents; the agents themselves stay.".to_owned(),
         },
-        format!("It is shown to {}.", view.audience),
+        format!("It is shown to {}.", CollectionsPage::audience(found)),
     ];
     let used = lost_uses(context, &found.name).await?;
     losses.extend(used.iter().map(|used| text::line(used, BLOCK)));
     Ok(ConfirmPage {
         frame: Frame::of(context.config(), "collections", visitor),
-        title: format!("Delete the collection {}", view.name),
+        title: format!("Delete the collection {name}"),
         losses,
-        action: view.link.clone(),
+        action: link.clone(),
         fields: vec![("act", "delete".to_owned()), ("seen", fields.seen.clone())],
         button: "Delete the collection",
-        back: view.link,
+        back: link,
     })
 }
 
@@ -298,7 +276,7 @@ async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<Strin
     };
     let answer = search(context, caller, &query).await.ok()?;
     let list: AgentList = serde_json::from_slice(&answer).ok()?;
-    Some(text::with_noun(list.total, "agent", "agents"))
+    Some(text::with_noun(&list.total, "agent", "agents"))
 }
 
 /// Names, one a line. A name of a group may hold anything but a line end.
@@ -338,6 +316,12 @@ impl CollectionForm {
         })
     }
 
+    /// The form, for a visitor who may send it.
+    fn shown_to(&self, visitor: &Visitor) -> Option<Self> {
+        let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
+        curates.then(|| self.clone())
+    }
+
     fn content(&self) -> CollectionContent {
         CollectionContent {
             description: self.description.replace("\r\n", "\n"),
@@ -348,40 +332,41 @@ impl CollectionForm {
     }
 }
 
-impl EditView {
-    /// The form, for visitors who may send it.
-    fn of(visitor: &Visitor, form: &CollectionForm) -> Option<Self> {
-        let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
-        curates.then(|| Self {
-            description: form.description.clone(),
-            filter: form.filter.clone(),
-            audience: form.audience.clone(),
-            everybody: !form.everybody.is_empty(),
-            owners: form.owners.clone(),
-            seen: form.seen.clone(),
-            name_chars: MAX_COLLECTION_NAME,
-            description_chars: MAX_DESCRIPTION,
-            filter_chars: MAX_FILTER_TEXT,
-        })
-    }
-}
-
-impl CollectionView {
-    fn new(collection: &Collection, now: Timestamp) -> Self {
+impl CollectionsPage {
+    /// Whom a collection is shown to, in words.
+    fn audience(collection: &Collection) -> String {
         let audience = match &collection.audience {
             None => "everybody".to_owned(),
             Some(groups) if groups.is_empty() => "its owners and curators".to_owned(),
             Some(groups) => format!("members of {}", groups.join(", ")),
         };
-        Self {
-            name: text::line(&collection.name, LINE),
-            link: format!("/collections/{}", text::segment(&collection.name)),
-            found: only("collection", &collection.name),
-            description: text::block(&collection.description, BLOCK),
-            filter: text::line(&collection.filter, MAX_FILTER_TEXT),
-            audience: text::line(&audience, BLOCK),
-            owners: text::line(&collection.owners.join(", "), BLOCK),
-            changed: TimeView::new(collection.updated_at, now),
-        }
+        text::line(&audience, BLOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, collection, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| CollectionsPage {
+            frame: admin_frame("collections"),
+            now: NOW,
+            collections: vec![read(collection(text))],
+            edit: Some(CollectionForm::new()),
+            problem: None,
+        });
+        assert_harmless(|text| CollectionPage {
+            frame: admin_frame("collections"),
+            now: NOW,
+            collection: read(collection(text)),
+            agents: None,
+            edit: Some(CollectionForm::new()),
+            problem: None,
+        });
     }
 }

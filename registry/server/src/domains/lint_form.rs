@@ -15,14 +15,11 @@ use crate::http::forms::read_form;
 use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::lint::card_lint;
-use crate::pages::findings::FindingsView;
-use crate::pages::text;
-use crate::pages::text::LINE;
 
 /// The most bytes of the form: each byte of a card may be escaped.
 const FORM: usize = 3 * MAX_CARD_BYTES + 64;
 /// Findings on the page.
-const FINDINGS: usize = 100;
+pub(super) const FINDINGS: usize = 100;
 
 /// The fields of the form.
 #[derive(Deserialize, Default)]
@@ -38,17 +35,8 @@ pub(crate) struct LintedView {
     pub card: String,
     /// Why it could not be read.
     pub problem: Option<String>,
-    pub result: Option<LintResultView>,
-}
-
-/// The result for a card that was read.
-pub(crate) struct LintResultView {
-    pub name: String,
-    pub family: String,
-    pub reason: String,
-    /// How many findings of which severity there are.
-    pub summary: String,
-    pub list: FindingsView,
+    /// The result for a card that was read.
+    pub result: Option<CardLint>,
 }
 
 /// Lints the card of the form, and responds with the page and the findings.
@@ -61,7 +49,7 @@ pub(crate) async fn submit(
     let mut linted = LintedView::default();
     let status = match lint(&context, &request, body, &mut linted.card).await {
         Ok(result) => {
-            linted.result = Some(LintResultView::new(&result));
+            linted.result = Some(result);
             StatusCode::OK
         }
         Err(problem) => {
@@ -86,20 +74,8 @@ async fn lint(
     Ok(card_lint(context, card.clone().into()).await?)
 }
 
-impl LintResultView {
-    pub(crate) fn new(linted: &CardLint) -> Self {
-        Self {
-            name: text::line(&linted.name, LINE),
-            family: text::line(&linted.wire_family, LINE),
-            reason: text::line(&linted.reason, 300),
-            summary: summary(&linted.findings),
-            list: FindingsView::new(&linted.findings, FINDINGS, FINDINGS),
-        }
-    }
-}
-
 /// "2 errors, 1 warning": how many findings of which severity there are.
-fn summary(findings: &[FindingView]) -> String {
+pub(super) fn summary(findings: &[FindingView]) -> String {
     let kinds = [
         ("error", "errors"),
         ("warning", "warnings"),

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::config::{Config, Registration as Admission};
 use crate::context::Context;
 use crate::domains::acts::domain_show;
-use crate::domains::lint_form::LintedView;
+use crate::domains::lint_form::{self, LintedView};
 use crate::domains::page::NEW;
 use crate::domains::register;
 use crate::error::AppError;
@@ -29,7 +29,7 @@ use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
-use crate::pages::text;
+use crate::pages::text::{self, LINE};
 
 /// How long the response waits for the result of the first visit.
 const FIRST_VISIT: Duration = Duration::from_secs(3);
@@ -89,7 +89,7 @@ pub(crate) async fn submit(
     match outcome {
         Ok((caller, view)) => {
             let (view, under_way) = first_result(&context, &caller, view).await;
-            crate::domains::page::registered(&context, &caller, &view, under_way).await
+            crate::domains::page::registered(&context, &caller, view, under_way).await
         }
         Err(problem) => {
             crate::pages::log(&problem);

@@ -1,12 +1,13 @@
 //! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
 //!
-//! Everything a page shows goes through [`text`] first and is escaped by the template; nothing is handed
-//! to a template as ready markup.
+//! A page holds what the API answers, and what its template cannot say of that. The template hands every text of others
+//! on to [`text`], which bounds it and shows what is hidden in it, and every time to [`moment`]; then it is escaped. Nothing is
+//! handed to a template as ready markup.
 
 pub mod assets;
 pub mod auth;
+pub(crate) mod changes;
 pub(crate) mod confirm;
-pub mod findings;
 pub mod frame;
 pub mod moment;
 pub mod problems;

@@ -1,50 +1,43 @@
-//! Times as pages show them.
+//! Times as pages show them. Templates hand on references, so that the functions here take them.
 
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
-/// A time in three forms.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TimeView {
-    /// RFC 3339.
-    pub exact: String,
-    /// `2026-01-31 12:00 UTC`.
-    pub shown: String,
-    /// `5 minutes ago`, `in 2 hours`.
-    pub distance: String,
-    /// The same with short names: `5 min ago`, `in 2 h`.
-    pub brief: String,
+/// A time to the minute: `2026-01-31 12:00 UTC`.
+pub(crate) fn minute(moment: &Timestamp) -> String {
+    let exact = moment.to_rfc3339();
+    match (exact.get(..10), exact.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
+        _ => exact,
+    }
 }
 
-impl TimeView {
-    /// The view of a time, relative to `now`.
-    pub fn new(moment: Timestamp, now: Timestamp) -> Self {
-        let exact = moment.to_rfc3339();
-        let shown = match (exact.get(..10), exact.get(11..16)) {
-            (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
-            _ => exact.clone(),
-        };
-        Self {
-            distance: distance(moment.0.saturating_sub(now.0), false),
-            brief: distance(moment.0.saturating_sub(now.0), true),
-            exact,
-            shown,
-        }
-    }
+/// The day of a time: `2026-01-31`.
+pub(crate) fn day(moment: &Timestamp) -> String {
+    let exact = moment.to_rfc3339();
+    exact.get(..10).unwrap_or(&exact).to_owned()
+}
 
-    /// The day: `2026-01-31`.
-    pub fn day(&self) -> &str {
-        self.exact.get(..10).unwrap_or(&self.exact)
-    }
+/// How far a time is from `now`: `5 minutes ago`, `in 2 hours`.
+pub(crate) fn distance(moment: &Timestamp, now: &Timestamp) -> String {
+    in_largest_unit(moment.0.saturating_sub(now.0), false)
+}
 
-    /// The view of an optional time.
-    pub fn maybe(moment: Option<Timestamp>, now: Timestamp) -> Option<Self> {
-        moment.map(|moment| Self::new(moment, now))
+/// The same with short names: `5 min ago`, `in 2 h`.
+pub(crate) fn short_distance(moment: &Timestamp, now: &Timestamp) -> String {
+    in_largest_unit(moment.0.saturating_sub(now.0), true)
+}
+
+/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
+pub(crate) fn hour_of_use(at: &Timestamp, now: &Timestamp) -> String {
+    if now.0.saturating_sub(at.0) < HOUR {
+        return "in the last hour".to_owned();
     }
+    format!("in the hour from {}", minute(at))
 }
 
 /// The distance in the largest unit of which there is at least one, with short names of the units or whole ones. The past is
 /// rounded down; what is to come is rounded to the nearest unit, because a term of 30 days is not one of 29 a second later.
-fn distance(microseconds: i64, is_brief: bool) -> String {
+fn in_largest_unit(microseconds: i64, is_brief: bool) -> String {
     let mut size = microseconds.saturating_abs();
     if microseconds > 0 {
         for unit in [SECOND, MINUTE, HOUR, DAY] {
@@ -81,13 +74,13 @@ mod tests {
     #[test]
     fn a_moment_is_told_by_the_clock_and_by_its_distance() {
         let now = Timestamp(1_767_225_600_000_000);
-        let moment = TimeView::new(now.plus(-90 * SECOND), now);
-        assert_eq!(moment.shown, "2025-12-31 23:58 UTC");
-        assert_eq!(moment.distance, "1 minute ago");
-        assert_eq!(moment.brief, "1 min ago");
-        assert_eq!(moment.day(), "2025-12-31");
-        assert_eq!(distance(3 * DAY + HOUR, false), "in 3 days");
-        assert_eq!(distance(-SECOND + 1, true), "just now");
+        let moment = now.plus(-90 * SECOND);
+        assert_eq!(minute(&moment), "2025-12-31 23:58 UTC");
+        assert_eq!(distance(&moment, &now), "1 minute ago");
+        assert_eq!(short_distance(&moment, &now), "1 min ago");
+        assert_eq!(day(&moment), "2025-12-31");
+        assert_eq!(in_largest_unit(3 * DAY + HOUR, false), "in 3 days");
+        assert_eq!(in_largest_unit(-SECOND + 1, true), "just now");
         for (to_come, told) in [
             (30 * DAY - 3 * SECOND, "in 30 days"),
             (30 * DAY - 13 * HOUR, "in 29 days"),
@@ -95,10 +88,20 @@ mod tests {
             (HOUR + 20 * MINUTE, "in 1 hour"),
             (SECOND / 2, "just now"),
         ] {
-            assert_eq!(distance(to_come, false), told);
+            assert_eq!(in_largest_unit(to_come, false), told);
         }
-        assert_eq!(distance(3 * SECOND - 30 * DAY, false), "29 days ago");
-        assert!(distance(i64::MAX, false).ends_with(" days"));
-        assert!(distance(i64::MIN, false).ends_with("days ago"));
+        assert_eq!(in_largest_unit(3 * SECOND - 30 * DAY, false), "29 days ago");
+        assert!(in_largest_unit(i64::MAX, false).ends_with(" days"));
+        assert!(in_largest_unit(i64::MIN, false).ends_with("days ago"));
+    }
+
+    #[test]
+    fn the_last_use_of_a_token_is_told_by_the_hour() {
+        let hour = Timestamp(1_767_225_600_000_000);
+        let told = |later: i64| hour_of_use(&hour, &hour.plus(later));
+        assert_eq!(told(HOUR - 1), "in the last hour");
+        let earlier = "in the hour from 2026-01-01 00:00 UTC";
+        assert_eq!(told(HOUR), earlier);
+        assert_eq!(told(100 * HOUR), earlier);
     }
 }

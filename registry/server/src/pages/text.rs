@@ -103,14 +103,20 @@ pub(crate) fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// The first digits of a digest, which tell the versions of one agent apart.
+pub(crate) fn short_digest(digest: &str) -> String {
+    let digits = line(digest, LINE);
+    digits.chars().skip("sha256:".len()).take(12).collect()
+}
+
 /// A number with separated thousands and its noun.
-pub(crate) fn with_noun(number: u64, one: &str, many: &str) -> String {
-    let noun = if number == 1 { one } else { many };
+pub(crate) fn with_noun(number: &u64, one: &str, many: &str) -> String {
+    let noun = if *number == 1 { one } else { many };
     format!("{} {noun}", grouped(number))
 }
 
 /// A number with separated thousands.
-pub(crate) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: &u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

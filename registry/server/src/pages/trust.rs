@@ -7,7 +7,7 @@ use a2a_registry_domain::ownership::{DomainState, Method};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::timestamp::Timestamp;
 
-use crate::pages::moment::TimeView;
+use crate::pages::moment;
 use crate::pages::text::{self, LINE};
 
 /// Characters of the reason of a failed fetch on a badge.
@@ -171,11 +171,10 @@ pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
 
 /// The badge of liveness: when the card was fetched, or what is wrong with it.
 pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
-    let seen = TimeView::maybe(liveness.last_seen, now);
     let (label, meaning, tone) = match liveness.state.known() {
         Some(LivenessState::Fresh) => (
-            match seen {
-                Some(seen) => format!("card fetched {}", seen.brief),
+            match &liveness.last_seen {
+                Some(seen) => format!("card fetched {}", moment::short_distance(seen, &now)),
                 None => "card fetched".to_owned(),
             },
             "The last fetch of the card succeeded. This says nothing about whether the agent \
@@ -191,8 +190,8 @@ pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
             "warn",
         ),
         Some(LivenessState::Gone) => (
-            match seen {
-                Some(seen) => format!("unreachable since {}", seen.day()),
+            match &liveness.last_seen {
+                Some(seen) => format!("unreachable since {}", moment::day(seen)),
                 None => "unreachable".to_owned(),
             },
             "The card has been unreachable for so long that the agent is no longer listed.",

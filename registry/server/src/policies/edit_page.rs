@@ -1,7 +1,7 @@
 //! The policy editor: one text for each policy, its faults beside it, and what the set would change.
 
 use a2a_registry_api::limits::MAX_REASON;
-use a2a_registry_api::{AccessChange, Policies, PolicyPreview, PreviewedAgent};
+use a2a_registry_api::{Policies, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Fault;
 use actix_web::http::StatusCode;
@@ -17,8 +17,8 @@ use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE, grouped};
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{moment, text};
 use crate::policies::edit_form::{Act, Draft, EditForm, Outcome};
 use crate::policies::set_page::{TemplateView, templates};
 
@@ -40,19 +40,21 @@ struct Begun {
 #[template(path = "policy_edit.html")]
 struct EditPage {
     frame: Frame,
+    now: Timestamp,
     seen: u64,
     policies: Vec<PolicyField>,
     reason: String,
     templates: Vec<TemplateView>,
-    reason_chars: usize,
     /// Faults that belong to no policy of the form.
-    faults: Vec<FaultView>,
+    faults: Vec<Fault>,
     /// The places of policies with faults, and how many there are.
     faulty: Vec<(usize, String)>,
     good: Option<&'static str>,
     problem: Option<String>,
-    lost: Option<LostView>,
-    preview: Option<PreviewView>,
+    /// The set that was made meanwhile.
+    lost: Option<Box<Policies>>,
+    /// What the set would change.
+    preview: Option<PolicyPreview>,
     confirmation: Option<ConfirmationView>,
 }
 
@@ -71,51 +73,9 @@ struct PolicyField {
     id: String,
     text: String,
     lines: usize,
-    faults: Vec<FaultView>,
+    faults: Vec<Fault>,
     /// Whether the keyboard goes there.
     is_new: bool,
-}
-
-/// What is wrong, and where.
-struct FaultView {
-    line: usize,
-    column: usize,
-    excerpt: String,
-    message: String,
-}
-
-/// The set that was made meanwhile.
-struct LostView {
-    number: u64,
-    author: String,
-    reason: String,
-    made: Option<TimeView>,
-}
-
-/// What the set would change.
-struct PreviewView {
-    number: u64,
-    agents: String,
-    policies: Vec<(String, String)>,
-    changes: Vec<ChangeView>,
-    warnings: Vec<String>,
-}
-
-/// What it would change for one kind of caller.
-struct ChangeView {
-    action: String,
-    caller: String,
-    gained: String,
-    lost: String,
-    samples: Vec<SampleView>,
-}
-
-/// Agents that somebody would gain or lose.
-struct SampleView {
-    what: &'static str,
-    /// Each with its identifier, its name and the policies from which that follows.
-    agents: Vec<(String, String, String)>,
-    more: bool,
 }
 
 /// Shows the newest set for editing.
@@ -135,7 +95,7 @@ pub(crate) async fn show(
         draft.add(&begun.template)?;
     }
     let frame = Frame::of(context.config(), "policies", visitor);
-    let mut page = EditPage::new(frame, &draft, &[]);
+    let mut page = EditPage::new(frame, &draft, &[], context.now());
     page.focus_last(adds);
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
@@ -157,12 +117,12 @@ pub(crate) async fn submit(
         Err(error) => {
             let problem = Problem::from(error);
             crate::pages::log(&problem);
-            let mut page = EditPage::new(frame, &draft, &[]);
+            let mut page = EditPage::new(frame, &draft, &[], context.now());
             page.problem = Some(text::line(&problem.to_string(), BLOCK));
             return Ok(crate::pages::page(problem.kind().status, &page));
         }
     };
-    let mut page = EditPage::new(frame, &draft, &faults);
+    let mut page = EditPage::new(frame, &draft, &faults, context.now());
     let mut status = match faults.is_empty() || only_looks {
         true => StatusCode::OK,
         false => StatusCode::BAD_REQUEST,
@@ -173,11 +133,11 @@ pub(crate) async fn submit(
         Outcome::Sound => page.good = Some("No policy has a fault."),
         Outcome::Formatted if faults.is_empty() => page.good = Some("Formatted."),
         Outcome::Formatted => {}
-        Outcome::Previewed(told) => page.preview = Some(PreviewView::new(&told)),
-        Outcome::Unconfirmed(told, gone) => page.demand_confirmation(&told, &gone),
+        Outcome::Previewed(told) => page.preview = Some(told),
+        Outcome::Unconfirmed(told, gone) => page.demand_confirmation(told, &gone),
         Outcome::Lost(newest) => {
             status = StatusCode::PRECONDITION_FAILED;
-            page.lost = Some(LostView::new(&newest, context.now()));
+            page.lost = Some(newest);
         }
         Outcome::Applied => {
             return Ok(HttpResponse::SeeOther()
@@ -193,22 +153,22 @@ pub(super) fn confirmation_page(
     context: &Context,
     visitor: &Visitor,
     draft: &Draft,
-    (told, gone): (&PolicyPreview, &[String]),
+    (told, gone): (PolicyPreview, Vec<String>),
 ) -> HttpResponse {
     let frame = Frame::of(context.config(), "policies", visitor);
-    let mut page = EditPage::new(frame, draft, &[]);
-    page.demand_confirmation(told, gone);
+    let mut page = EditPage::new(frame, draft, &[], context.now());
+    page.demand_confirmation(told, &gone);
     crate::pages::page(StatusCode::OK, &page)
 }
 
 impl EditPage {
-    fn new(frame: Frame, draft: &Draft, faults: &[Fault]) -> Self {
+    fn new(frame: Frame, draft: &Draft, faults: &[Fault], now: Timestamp) -> Self {
         let of = |id: Option<&str>| {
             let some = faults.iter().filter(|fault| match id {
                 Some(id) => fault.policy == id,
                 None => !draft.policies.iter().any(|one| one.id == fault.policy),
             });
-            some.map(FaultView::new).collect::<Vec<_>>()
+            some.cloned().collect::<Vec<_>>()
         };
         let mut fields: Vec<PolicyField> = Vec::with_capacity(draft.policies.len());
         for one in &draft.policies {
@@ -230,6 +190,7 @@ impl EditPage {
         let faulty = (0..).zip(&fields).filter(|(_, one)| !one.faults.is_empty());
         Self {
             frame,
+            now,
             seen: draft.seen,
             faulty: faulty
                 .map(|(place, field)| (place, text::line(&field.id, LINE)))
@@ -237,7 +198,6 @@ impl EditPage {
             policies: fields,
             reason: draft.reason.clone(),
             templates: templates(),
-            reason_chars: MAX_REASON,
             faults: of(None),
             good: None,
             problem: None,
@@ -248,13 +208,18 @@ impl EditPage {
     }
 
     /// Shows what the set would change, and a button that confirms it.
-    fn demand_confirmation(&mut self, told: &PolicyPreview, gone: &[String]) {
-        self.preview = Some(PreviewView::new(told));
+    fn demand_confirmation(&mut self, told: PolicyPreview, gone: &[String]) {
         self.confirmation = Some(ConfirmationView {
             gone: gone.iter().map(|id| text::line(id, LINE)).collect(),
             hides_all: told.hides_every_agent,
             token: told.token.clone(),
         });
+        self.preview = Some(told);
+    }
+
+    /// Whether more agents are gained or lost than those that are named.
+    fn has_more(count: &u64, agents: &[PreviewedAgent]) -> bool {
+        *count > agents.len() as u64
     }
 
     /// Has the keyboard go to the last policy where it is new.
@@ -265,77 +230,28 @@ impl EditPage {
     }
 }
 
-impl FaultView {
-    fn new(fault: &Fault) -> Self {
-        Self {
-            line: fault.line,
-            column: fault.column,
-            excerpt: text::line(&fault.excerpt, 200),
-            message: text::line(&fault.message, MESSAGE),
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, policies, policy_preview, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
 
-impl LostView {
-    fn new(newest: &Policies, now: Timestamp) -> Self {
-        let shown = |text: &Option<String>| text::line(text.as_deref().unwrap_or_default(), BLOCK);
-        Self {
-            number: newest.number,
-            author: shown(&newest.author),
-            reason: shown(&newest.reason),
-            made: TimeView::maybe(newest.created_at, now),
-        }
-    }
-}
-
-impl PreviewView {
-    fn new(told: &PolicyPreview) -> Self {
-        let line = |text: &str| text::line(text, LINE);
-        Self {
-            number: told.number,
-            agents: text::with_noun(told.agents, "agent", "agents"),
-            policies: told
-                .policies
-                .iter()
-                .map(|one| (line(&one.what), line(&one.id)))
-                .collect(),
-            changes: told.changes.iter().map(ChangeView::new).collect(),
-            warnings: told
-                .warnings
-                .iter()
-                .map(|warning| text::line(warning, MESSAGE))
-                .collect(),
-        }
-    }
-}
-
-impl ChangeView {
-    fn new(change: &AccessChange) -> Self {
-        let sample = |what, count: u64, some: &[PreviewedAgent]| SampleView {
-            what,
-            more: count > some.len() as u64,
-            agents: some
-                .iter()
-                .map(|agent| {
-                    let name = text::line(&agent.name, LINE);
-                    let policies = text::line(&agent.policies.join(", "), LINE);
-                    (agent.id.to_string(), name, policies)
-                })
-                .collect(),
-        };
-        let samples = [
-            sample("Gained", change.gained, &change.gained_sample),
-            sample("Lost", change.lost, &change.lost_sample),
-        ];
-        Self {
-            action: text::line(&change.action, LINE),
-            caller: text::line(&change.caller, LINE),
-            gained: grouped(change.gained),
-            lost: grouped(change.lost),
-            samples: samples
-                .into_iter()
-                .filter(|sample| !sample.agents.is_empty())
-                .collect(),
-        }
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let fault = Fault {
+                policy: text.to_owned(),
+                line: 1,
+                column: 1,
+                excerpt: text.to_owned(),
+                message: text.to_owned(),
+            };
+            let draft = Draft::default();
+            let mut page = EditPage::new(admin_frame("policies"), &draft, &[fault], NOW);
+            page.lost = Some(Box::new(read(policies(text))));
+            page.demand_confirmation(read(policy_preview(text)), &[text.to_owned()]);
+            page
+        });
     }
 }

@@ -19,8 +19,8 @@ use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{moment, text};
 use crate::paging::PageRequest;
 use crate::policies::edit_form::{Draft, Outcome};
 use crate::policies::edit_page::confirmation_page;
@@ -50,27 +50,17 @@ impl FormFields for RestoreForm {}
 #[template(path = "policy_history.html")]
 struct HistoryPage {
     frame: Frame,
-    sets: Vec<SetRow>,
+    now: Timestamp,
+    /// The sets, the shipped one last, whose number is 0.
+    sets: Vec<PolicySetEntry>,
     newest: u64,
+    in_force: u64,
     next: Option<String>,
     restores: bool,
     /// What was asked for and not done, and why.
     problem: Option<String>,
-    reason_chars: usize,
-}
-
-/// One set.
-struct SetRow {
-    number: u64,
-    policies: u64,
-    author: String,
-    reason: String,
-    made: Option<TimeView>,
-    in_force: bool,
-    /// Whether somebody may put it in force again.
-    is_earlier: bool,
-    /// The reason that was typed for putting it in force.
-    typed: String,
+    /// The set that was to be put in force, and the reason that was typed for that.
+    typed: Option<(u64, String)>,
 }
 
 /// Shows the sets that were made.
@@ -108,7 +98,7 @@ pub(crate) async fn restore(
                 &context,
                 &form.visitor,
                 &draft,
-                (&told, &gone),
+                (told, gone),
             ));
         }
         Ok(_) => (StatusCode::PRECONDITION_FAILED, None),
@@ -127,9 +117,7 @@ pub(crate) async fn restore(
         Some(problem) => text::line(&problem, BLOCK),
     });
     let number = asked.number.parse::<u64>().ok();
-    if let Some(row) = page.sets.iter_mut().find(|row| Some(row.number) == number) {
-        row.typed.clone_from(&asked.reason);
-    }
+    page.typed = number.map(|number| (number, asked.reason.clone()));
     Ok(crate::pages::page(status, &page))
 }
 
@@ -168,18 +156,19 @@ impl HistoryPage {
             policy_history(context, caller, &wanted),
             policies_show(context, caller, &PoliciesQuery { number: None }),
         )?;
-        let now = context.now();
-        let row = |entry: &PolicySetEntry| SetRow::new(entry, newest.number, newest.in_force, now);
-        let mut sets: Vec<SetRow> = list.sets.iter().map(row).collect();
+        let mut sets = list.sets;
         if list.next_page_token.is_none() {
             let query = PoliciesQuery { number: Some(0) };
             let shipped = policies_show(context, caller, &query).await?;
             let written = shipped.policies.iter().filter(|one| !one.shipped).count();
-            sets.push(SetRow::shipped(
-                written as u64,
-                newest.number,
-                newest.in_force,
-            ));
+            sets.push(PolicySetEntry {
+                number: 0,
+                policies: written as u64,
+                author: String::new(),
+                reason: String::new(),
+                // Nobody has made it, so that the page shows no time of it.
+                created_at: Timestamp(0),
+            });
         }
         let next = list.next_page_token.as_deref().and_then(|token| {
             let pairs = serde_html_form::to_string([("page_token", token)]).ok()?;
@@ -187,40 +176,51 @@ impl HistoryPage {
         });
         Ok(Self {
             frame: Frame::of(context.config(), "policies", visitor),
+            now: context.now(),
             sets,
             newest: newest.number,
+            in_force: newest.in_force,
             next,
             restores: caller.may(Permission::Administer),
             problem: None,
-            reason_chars: MAX_REASON,
+            typed: None,
         })
+    }
+
+    /// The reason that was typed for putting that set in force.
+    fn typed(&self, number: &u64) -> &str {
+        match &self.typed {
+            Some((typed, reason)) if typed == number => reason,
+            _ => "",
+        }
     }
 }
 
-impl SetRow {
-    fn new(entry: &PolicySetEntry, newest: u64, in_force: u64, now: Timestamp) -> Self {
-        Self {
-            number: entry.number,
-            policies: entry.policies,
-            author: text::line(&entry.author, LINE),
-            reason: text::block(&entry.reason, BLOCK),
-            made: Some(TimeView::new(entry.created_at, now)),
-            in_force: entry.number == in_force,
-            is_earlier: entry.number < newest,
-            typed: String::new(),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::admin_frame;
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
 
-    fn shipped(policies: u64, newest: u64, in_force: u64) -> Self {
-        Self {
-            number: 0,
-            policies,
-            author: String::new(),
-            reason: String::new(),
-            made: None,
-            in_force: in_force == 0,
-            is_earlier: newest > 0,
-            typed: String::new(),
-        }
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| HistoryPage {
+            frame: admin_frame("policies"),
+            now: NOW,
+            sets: vec![PolicySetEntry {
+                number: 2,
+                policies: 1,
+                author: text.to_owned(),
+                reason: text.to_owned(),
+                created_at: NOW,
+            }],
+            newest: 3,
+            in_force: 3,
+            next: None,
+            restores: true,
+            problem: None,
+            typed: None,
+        });
     }
 }

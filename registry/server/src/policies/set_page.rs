@@ -14,9 +14,9 @@ use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::text::{BLOCK, LINE};
 use crate::pages::trust::Badge;
+use crate::pages::{moment, text};
 use crate::policies::sets::{PoliciesQuery, policies_show};
 
 /// The page.
@@ -24,27 +24,12 @@ use crate::policies::sets::{PoliciesQuery, policies_show};
 #[template(path = "policies.html")]
 struct SetPage {
     frame: Frame,
-    number: u64,
+    now: Timestamp,
+    set: Policies,
     newest: u64,
     standing: Badge,
-    author: Option<String>,
-    reason: Option<String>,
-    made: Option<TimeView>,
-    policies: Vec<PolicyCard>,
-    shipped: Vec<PolicyCard>,
     templates: Vec<TemplateView>,
     edits: bool,
-}
-
-/// One policy.
-struct PolicyCard {
-    id: String,
-    mode: Badge,
-    effect: Badge,
-    actions: String,
-    text: String,
-    /// Its results, for one on a dry run.
-    dry_run: Option<String>,
 }
 
 /// A template.
@@ -73,7 +58,15 @@ pub(crate) async fn show(
     };
     let edits = visitor.caller.may(Permission::Administer);
     let frame = Frame::of(context.config(), "policies", visitor);
-    let page = SetPage::new(frame, &shown, number, edits, context.now());
+    let page = SetPage {
+        frame,
+        now: context.now(),
+        standing: standing(&shown, number),
+        set: shown,
+        newest: number,
+        templates: templates(),
+        edits,
+    };
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -90,24 +83,43 @@ pub(super) fn templates() -> Vec<TemplateView> {
 }
 
 impl SetPage {
-    fn new(frame: Frame, set: &Policies, newest: u64, edits: bool, now: Timestamp) -> Self {
-        let is_newest = set.number == newest;
-        let cards = |shipped: bool| {
-            let some = set.policies.iter().filter(|one| one.shipped == shipped);
-            some.map(|one| PolicyCard::new(one, is_newest)).collect()
+    /// The policies that are shipped, or those that somebody has written.
+    fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
+        let policies = self.set.policies.iter();
+        policies.filter(|one| one.shipped == are_shipped).collect()
+    }
+
+    /// Whether a policy acts.
+    fn mode_badge(mode: &str) -> Badge {
+        let (label, tone, meaning) = match mode {
+            "enforce" => ("enforced", "good", "It decides."),
+            "dry_run" => (
+                "dry run",
+                "warn",
+                "It decides nothing; what it would have changed is counted.",
+            ),
+            "off" => ("off", "plain", "It is kept and not evaluated."),
+            other => (other, "plain", "This page does not know this mode."),
         };
-        Self {
-            frame,
-            number: set.number,
-            newest,
-            standing: standing(set, newest),
-            author: set.author.as_deref().map(|name| text::line(name, LINE)),
-            reason: set.reason.as_deref().map(|why| text::block(why, BLOCK)),
-            made: TimeView::maybe(set.created_at, now),
-            policies: cards(false),
-            shipped: cards(true),
-            templates: templates(),
-            edits,
+        Badge {
+            label: text::line(label, LINE),
+            meaning: meaning.to_owned(),
+            tone,
+            link: None,
+        }
+    }
+
+    /// What a policy does.
+    fn effect_badge(effect: &str) -> Badge {
+        let (tone, meaning) = match effect {
+            "forbid" => ("bad", "It forbids, whatever permits."),
+            _ => ("accent", "It permits, unless another policy forbids."),
+        };
+        Badge {
+            label: text::line(effect, LINE),
+            meaning: meaning.to_owned(),
+            tone,
+            link: None,
         }
     }
 }
@@ -133,50 +145,26 @@ fn standing(set: &Policies, newest: u64) -> Badge {
     badge("not in force", "plain", meaning)
 }
 
-/// Whether a policy acts.
-fn mode_badge(mode: &str) -> Badge {
-    let (label, tone, meaning) = match mode {
-        "enforce" => ("enforced", "good", "It decides."),
-        "dry_run" => (
-            "dry run",
-            "warn",
-            "It decides nothing; what it would have changed is counted.",
-        ),
-        "off" => ("off", "plain", "It is kept and not evaluated."),
-        other => (other, "plain", "This page does not know this mode."),
-    };
-    Badge {
-        label: text::line(label, LINE),
-        meaning: meaning.to_owned(),
-        tone,
-        link: None,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, policies, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
 
-/// What a policy does.
-pub(super) fn effect_badge(effect: &str) -> Badge {
-    let (tone, meaning) = match effect {
-        "forbid" => ("bad", "It forbids, whatever permits."),
-        _ => ("accent", "It permits, unless another policy forbids."),
-    };
-    Badge {
-        label: text::line(effect, LINE),
-        meaning: meaning.to_owned(),
-        tone,
-        link: None,
-    }
-}
-
-impl PolicyCard {
-    fn new(policy: &PolicyView, is_newest: bool) -> Self {
-        let tried = is_newest && policy.mode == "dry_run";
-        Self {
-            id: text::line(&policy.id, LINE),
-            mode: mode_badge(&policy.mode),
-            effect: effect_badge(&policy.effect),
-            actions: policy.actions.join(", "),
-            text: text::block(policy.text.trim_end(), MAX_POLICY_BYTES),
-            dry_run: tried.then(|| format!("/policies/{}/dry-run", text::segment(&policy.id))),
-        }
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let set: Policies = read(policies(text));
+            SetPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                standing: standing(&set, 3),
+                set,
+                newest: 3,
+                templates: templates(),
+                edits: true,
+            }
+        });
     }
 }

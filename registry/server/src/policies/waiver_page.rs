@@ -1,7 +1,5 @@
 //! The page of waivers, and the forms that grant and end one.
 
-use std::collections::HashMap;
-
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_domain::role::Permission;
@@ -23,8 +21,8 @@ use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{moment, text};
 use crate::policies::waivers::{
     MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
 };
@@ -67,30 +65,14 @@ impl FormFields for EndForm {}
 #[template(path = "waivers.html")]
 struct WaiversPage {
     frame: Frame,
-    agent: String,
-    policy: String,
-    ended: bool,
-    waivers: Vec<WaiverRow>,
+    now: Timestamp,
+    filters: Filters,
+    /// Each with the agent that it is for.
+    waivers: Vec<(Waiver, AgentName)>,
     next: Option<String>,
     ends: bool,
     /// A waiver that was asked for and not granted, and why.
     refused: Option<(String, GrantForm)>,
-    reason_chars: usize,
-    most_days: i64,
-}
-
-/// One waiver.
-struct WaiverRow {
-    id: String,
-    policy: String,
-    agent: AgentName,
-    is_shown: bool,
-    reason: String,
-    approver: String,
-    granted: TimeView,
-    expires: TimeView,
-    ended: Option<TimeView>,
-    end: String,
 }
 
 /// Shows the waivers.
@@ -173,7 +155,7 @@ async fn end_confirmation(
     let names = agent_names(context, vec![waiver.agent]).await?;
     let agent = AgentName::new(waiver.agent, &names).name;
     let policy = text::line(&waiver.policy, LINE);
-    let expires = TimeView::new(waiver.expires_at, context.now()).shown;
+    let expires = moment::minute(&waiver.expires_at);
     let granted = format!(
         "The waiver of {policy} for {agent}, granted by {} until {expires}: {}",
         waiver.approver, waiver.reason
@@ -229,44 +211,55 @@ impl WaiversPage {
         let list = waiver_list(context, caller, &filters.wanted()).await?;
         let agents = list.waivers.iter().map(|one| one.agent).collect();
         let names = agent_names(context, agents).await?;
-        let now = context.now();
+        let named = |waiver: Waiver| {
+            let agent = AgentName::new(waiver.agent, &names);
+            (waiver, agent)
+        };
         Ok(Self {
             frame: Frame::of(context.config(), "policies", visitor),
-            agent: filters.agent.clone(),
-            policy: filters.policy.clone(),
-            ended: !filters.ended.is_empty(),
-            waivers: list
-                .waivers
-                .iter()
-                .map(|waiver| WaiverRow::new(waiver, &names, now))
-                .collect(),
+            now: context.now(),
+            filters: filters.clone(),
             next: list
                 .next_page_token
                 .as_deref()
                 .and_then(|token| filters.next(token)),
+            waivers: list.waivers.into_iter().map(named).collect(),
             ends: caller.may(Permission::Curate),
             refused: None,
-            reason_chars: MAX_REASON,
-            most_days: MAX_WAIVER_DAYS,
         })
+    }
+
+    /// Why a waiver was ended, and by whom.
+    fn end_words(waiver: &Waiver) -> String {
+        let by = waiver.ended_by.as_deref().unwrap_or_default();
+        let why = waiver.ended_reason.as_deref().unwrap_or_default();
+        text::line(&format!("{why}, by {by}"), LINE)
     }
 }
 
-impl WaiverRow {
-    fn new(waiver: &Waiver, names: &HashMap<Uuid, String>, now: Timestamp) -> Self {
-        let by = waiver.ended_by.as_deref().unwrap_or_default();
-        let why = waiver.ended_reason.as_deref().unwrap_or_default();
-        Self {
-            id: waiver.id.to_string(),
-            policy: text::line(&waiver.policy, LINE),
-            agent: AgentName::new(waiver.agent, names),
-            is_shown: waiver.is_shown,
-            reason: text::block(&waiver.reason, BLOCK),
-            approver: text::line(&waiver.approver, LINE),
-            granted: TimeView::new(waiver.created_at, now),
-            expires: TimeView::new(waiver.expires_at, now),
-            ended: TimeView::maybe(waiver.ended_at, now),
-            end: text::line(&format!("{why}, by {by}"), LINE),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, waiver};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let agent = AgentName {
+                link: None,
+                name: "Echo".to_owned(),
+            };
+            WaiversPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                filters: Filters::default(),
+                waivers: vec![(read(waiver(text)), agent)],
+                next: None,
+                ends: true,
+                refused: None,
+            }
+        });
     }
 }

@@ -11,7 +11,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::agent_page::diff::class_badge;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
@@ -21,14 +20,13 @@ use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::{PageOf, Visitor};
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::stay_on_page;
-use crate::pages::text::{self, LINE};
-use crate::pages::trust::Badge;
+use crate::pages::text::LINE;
+use crate::pages::{moment, stay_on_page, text};
 use crate::paging::PageRequest;
 use crate::reviews::bulk::{ItemResult, review_decide_all};
 use crate::reviews::queue::{ReviewsWanted, review_list};
 use crate::reviews::view::views;
+use crate::reviews::words;
 
 /// The filters of the page's address. Empty ones, which a form sends, are none.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -44,6 +42,30 @@ struct Filters {
     choose: String,
     page_token: String,
 }
+
+/// The choices of the filters, each with its label.
+const STATES: &[(&str, &str)] = &[
+    ("open", "Open"),
+    ("approved", "Approved"),
+    ("rejected", "Rejected"),
+    ("superseded", "Superseded"),
+    ("withdrawn", "Withdrawn"),
+    ("all", "All"),
+];
+const KINDS: &[(&str, &str)] = &[
+    ("", "All"),
+    ("admission", "Admission of a card"),
+    ("report", "Report of an agent"),
+    ("recertification", "Approval that ends"),
+    ("break_glass", "Broken glass"),
+];
+const CLASSES: &[(&str, &str)] = &[
+    ("", "All"),
+    ("first", "First card"),
+    ("low", "Low"),
+    ("high", "High"),
+    ("critical", "Critical"),
+];
 
 /// The form that decides.
 #[derive(Debug, Default, Deserialize)]
@@ -65,13 +87,16 @@ impl FormFields for DecideForm {
 #[template(path = "reviews.html")]
 struct ReviewsPage {
     frame: Frame,
-    filters: FilterView,
+    now: Timestamp,
+    filters: Filters,
     /// Whether the visitor may decide one of the reviews.
     decides: bool,
     sees_all: bool,
     /// Whether a report is among the reviews.
     reports: bool,
-    reviews: Vec<RowView>,
+    reviews: Vec<Review>,
+    /// What was chosen in a form that was refused, as [`DecideForm`] has it.
+    picked: Option<Vec<String>>,
     /// What became of the decisions of the form.
     results: Vec<ResultView>,
     problem: Option<String>,
@@ -82,42 +107,6 @@ struct ReviewsPage {
     choose_all: String,
     /// The reason of a form that was refused.
     reason: String,
-    most: usize,
-    reason_chars: usize,
-}
-
-/// The filters as they are chosen.
-struct FilterView {
-    states: Vec<ChoiceView>,
-    kinds: Vec<ChoiceView>,
-    classes: Vec<ChoiceView>,
-    domain: String,
-    assignee: String,
-    mine: bool,
-}
-
-/// One choice of a filter.
-struct ChoiceView {
-    value: &'static str,
-    label: &'static str,
-    chosen: bool,
-}
-
-/// One review in the list.
-struct RowView {
-    id: String,
-    digest: String,
-    name: String,
-    domain: String,
-    change: Badge,
-    signature: String,
-    state: String,
-    is_open: bool,
-    is_chosen: bool,
-    approvals: String,
-    assignee: Option<String>,
-    opened: TimeView,
-    due: Option<TimeView>,
 }
 
 /// What became of one decision.
@@ -210,7 +199,7 @@ async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Revi
 impl ReviewsPage {
     async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self, AppError> {
         let caller = &visitor.caller;
-        let filters: Filters = query::read(query)
+        let mut filters: Filters = query::read(query)
             .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
         let wanted = filters.wanted()?;
         let page = PageRequest {
@@ -218,42 +207,49 @@ impl ReviewsPage {
             page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
         };
         let list = review_list(context, caller, &wanted, &page).await?;
-        let now = context.now();
-        let chosen = filters.choose == "all";
         let mut reviews = list.reviews.iter();
         let has_open = reviews.any(|one| one.state == ReviewState::Open);
         let mut reviews = list.reviews.iter();
         let reports = reviews.any(|one| one.kind == ReviewKind::Report);
         let next = list.next_page_token.as_deref();
+        let next = next.map(|token| filters.address(Some(("page_token", token))));
+        let here = filters.address(None);
+        let choose_all = filters.address(Some(("choose", "all"))) + "#decide";
+        // The form shows the state that is meant where none is given.
+        filters.state = match wanted.state {
+            Some(state) => state.as_str().to_owned(),
+            None => "all".to_owned(),
+        };
         Ok(Self {
             frame: Frame::of(context.config(), "reviews", visitor),
-            next: next.map(|token| filters.address(Some(("page_token", token)))),
-            here: filters.address(None),
-            choose_all: filters.address(Some(("choose", "all"))) + "#decide",
-            filters: FilterView::new(&filters, &wanted),
+            now: context.now(),
+            next,
+            here,
+            choose_all,
+            filters,
             decides: caller.may(Permission::Approve) && has_open,
             sees_all: caller.may(Permission::SeeAll),
             reports,
-            reviews: list
-                .reviews
-                .iter()
-                .map(|review| RowView::new(review, chosen, now))
-                .collect(),
+            reviews: list.reviews,
+            picked: None,
             results: Vec::new(),
             problem: None,
             reason: String::new(),
-            most: MAX_DECISIONS,
-            reason_chars: MAX_REASON,
         })
+    }
+
+    /// Whether a review is chosen. One whose content has changed since it was chosen is not.
+    fn is_chosen(&self, review: &Review) -> bool {
+        match &self.picked {
+            Some(picked) => picked.contains(&format!("{} {}", review.id, review.digest)),
+            None => self.filters.choose == "all",
+        }
     }
 
     /// Says why a form was refused, above what was chosen and typed.
     fn refuse(&mut self, problem: &Problem, form: DecideForm) {
         self.problem = Some(problem.to_string());
-        for row in &mut self.reviews {
-            // A review whose content has changed since is none that was chosen.
-            row.is_chosen = form.pick.contains(&format!("{} {}", row.id, row.digest));
-        }
+        self.picked = Some(form.pick);
         self.reason = form.reason;
     }
 }
@@ -309,122 +305,13 @@ impl Filters {
     }
 }
 
-impl FilterView {
-    fn new(filters: &Filters, wanted: &ReviewsWanted) -> Self {
-        let choices = |chosen: &str, choices: &[(&'static str, &'static str)]| {
-            let view = |(value, label): &(&'static str, &'static str)| ChoiceView {
-                value,
-                label,
-                chosen: *value == chosen,
-            };
-            choices.iter().map(view).collect()
-        };
-        let state = match wanted.state {
-            Some(state) => state.as_str(),
-            None => "all",
-        };
-        Self {
-            states: choices(
-                state,
-                &[
-                    ("open", "Open"),
-                    ("approved", "Approved"),
-                    ("rejected", "Rejected"),
-                    ("superseded", "Superseded"),
-                    ("withdrawn", "Withdrawn"),
-                    ("all", "All"),
-                ],
-            ),
-            kinds: choices(
-                &filters.kind,
-                &[
-                    ("", "All"),
-                    ("admission", "Admission of a card"),
-                    ("report", "Report of an agent"),
-                    ("recertification", "Approval that ends"),
-                    ("break_glass", "Broken glass"),
-                ],
-            ),
-            classes: choices(
-                &filters.change_class,
-                &[
-                    ("", "All"),
-                    ("first", "First card"),
-                    ("low", "Low"),
-                    ("high", "High"),
-                    ("critical", "Critical"),
-                ],
-            ),
-            domain: text::line(&filters.domain, LINE),
-            assignee: text::line(&filters.assignee, LINE),
-            mine: wanted.mine,
-        }
-    }
-}
-
-/// The class of a review's change, or what it is instead.
-pub(super) fn change_badge(review: &Review) -> Badge {
-    let plain = |label: &str, meaning: &str, tone| Badge {
-        label: label.to_owned(),
-        meaning: meaning.to_owned(),
-        tone,
-        link: None,
-    };
-    if review.kind == ReviewKind::Report {
-        return plain("report", "Somebody has reported this agent.", "warn");
-    }
-    if review.kind == ReviewKind::BreakGlass {
-        let meaning = "One account has approved this alone; others confirm it or not.";
-        return plain("break-glass", meaning, "bad");
-    }
-    if review.kind == ReviewKind::Recertification {
-        let meaning = "The approval of what is served ends.";
-        return plain("recertification", meaning, "warn");
-    }
-    match &review.change_class {
-        Some(class) => class_badge(class),
-        None => plain(
-            "first card",
-            "No card of this agent was approved before.",
-            "plain",
-        ),
-    }
-}
-
-/// How many accounts have approved, of how many that must.
-pub(super) fn approvals(review: &Review) -> String {
-    let counting = review.approvals.iter().filter(|one| one.counts).count();
-    format!("{counting} of {}", review.approvals_needed)
-}
-
-impl RowView {
-    fn new(review: &Review, is_chosen: bool, now: Timestamp) -> Self {
-        let is_open = review.state == ReviewState::Open;
-        Self {
-            id: review.id.to_string(),
-            digest: text::line(&review.digest, LINE),
-            name: text::line(&review.name, LINE),
-            domain: text::line(&review.domain, LINE),
-            change: change_badge(review),
-            signature: text::line(review.signature_verdict.state.as_str(), LINE),
-            state: text::line(review.state.as_str(), LINE),
-            is_open,
-            is_chosen,
-            approvals: approvals(review),
-            assignee: review.assignee.as_ref().map(|name| text::line(name, LINE)),
-            opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due.filter(|_| is_open), now),
-        }
-    }
-}
-
 impl ResultView {
     fn new((id, result): &ItemResult, undecided: &[Review]) -> Self {
         let (text, is_done) = match result {
             Ok(review) => {
                 let name = text::line(&review.name, LINE);
                 let what = match review.state == ReviewState::Open {
-                    true => format!("{} approvals", approvals(review)),
+                    true => format!("{} approvals", words::approvals(review)),
                     false => review.state.as_str().to_owned(),
                 };
                 (format!("{name}: {what}{}", review.served_clause()), true)
@@ -443,5 +330,53 @@ impl ResultView {
             text,
             is_done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    fn queue(text: &str) -> ReviewsPage {
+        ReviewsPage {
+            frame: admin_frame("reviews"),
+            now: NOW,
+            filters: Filters {
+                domain: text.to_owned(),
+                assignee: text.to_owned(),
+                ..Filters::default()
+            },
+            decides: true,
+            sees_all: true,
+            reports: true,
+            reviews: vec![read(review(text))],
+            picked: None,
+            results: Vec::new(),
+            problem: None,
+            next: None,
+            here: "/reviews".to_owned(),
+            choose_all: "/reviews?choose=all#decide".to_owned(),
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(queue);
+    }
+
+    #[test]
+    fn a_review_stays_chosen_while_its_content_is_the_same() {
+        let mut page = queue("x");
+        assert!(!page.is_chosen(&page.reviews[0]));
+        page.filters.choose = "all".to_owned();
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.picked = Some(vec![format!("{} x", page.reviews[0].id)]);
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.reviews[0].digest = "y".to_owned();
+        assert!(!page.is_chosen(&page.reviews[0]));
     }
 }

@@ -21,5 +21,6 @@ pub(crate) mod terms_job;
 mod view;
 pub mod waiting;
 pub mod waiting_page;
+mod words;
 pub mod writing_routes;
 mod written;

@@ -2,8 +2,7 @@
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
 use a2a_registry_api::{
-    Change, Hit, HitSkill, Interface, MatchingPolicy, NewComment, Review, ReviewDecision,
-    ReviewDetail, ReviewPatch,
+    Hit, Interface, MatchingPolicy, NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch,
 };
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
@@ -15,8 +14,6 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::agent_page::diff::ChangeView;
-use crate::agent_page::parts::GlassView;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::register_page::sentence;
@@ -25,18 +22,15 @@ use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::ReviewId;
 use crate::http::problem::Problem;
 use crate::http::visitor::PageOf;
-use crate::pages::findings::FindingsView;
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::stay_on_page;
-use crate::pages::text::{self, BLOCK, LINE};
-use crate::pages::trust::Badge;
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{changes, moment, stay_on_page, text};
 use crate::precondition::Precondition;
 use crate::reviews::break_glass::break_glass;
 use crate::reviews::deciding::{approval_withdraw, review_approve, review_reject};
-use crate::reviews::list_page::{approvals, change_badge};
 use crate::reviews::notes::{comment_add, review_patch};
 use crate::reviews::queue::review_show;
+use crate::reviews::words;
 
 /// Findings on the page.
 const FINDINGS: usize = 100;
@@ -68,47 +62,26 @@ impl FormFields for ReviewForm {
 #[template(path = "review.html")]
 pub(crate) struct ReviewPage {
     frame: Frame,
-    id: String,
-    agent: String,
-    digest: String,
-    name: String,
-    domain: String,
-    domain_link: String,
-    change: Badge,
-    state: String,
+    now: Timestamp,
+    detail: ReviewDetail,
     is_open: bool,
     /// Why a form was not followed.
     problem: Option<String>,
     typed: TypedValues,
     /// The state of what it decides, and what is served now.
     outcome: String,
-    /// Whether it is about reports of the agent.
-    is_report: bool,
     facts: Vec<(&'static str, String)>,
-    opened: TimeView,
-    due: Option<TimeView>,
-    glass: GlassPart,
-    assignee: String,
-    approvals: String,
-    description: String,
-    skills: Vec<(String, String)>,
-    interfaces: Vec<String>,
-    security: Vec<String>,
-    changes: Vec<ChangeView>,
-    findings: FindingsView,
-    policies: Vec<String>,
-    /// Whether the visitor may waive one of them.
+    /// Whether the form to break the glass is shown.
+    can_break_glass: bool,
+    /// Whether curators set when the review is due.
+    sets_due: bool,
+    /// Whether the visitor may waive one of the policies.
     waives: bool,
-    similar: Vec<(String, String)>,
     said: Vec<SaidView>,
-    card: Option<String>,
-    cannot_decide: Option<String>,
     /// Whether the visitor has approved it.
     has_approved: bool,
     curates: bool,
     comments: bool,
-    comment_chars: usize,
-    reason_chars: usize,
 }
 
 /// What stands in the fields of the page's forms.
@@ -126,7 +99,7 @@ struct TypedValues {
 struct SaidView {
     what: &'static str,
     by: String,
-    at: TimeView,
+    at: Timestamp,
     text: String,
 }
 
@@ -142,7 +115,7 @@ pub(crate) async fn show(
     let visitor = &visitor.0;
     let detail = review_show(&context, &visitor.caller, id).await?;
     let frame = Frame::of(context.config(), "reviews", visitor);
-    let page = ReviewPage::new(frame, &detail, &visitor.caller, context.now());
+    let page = ReviewPage::new(frame, detail, &visitor.caller, context.now());
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -173,7 +146,7 @@ pub(crate) async fn submit(
     };
     crate::pages::log(&problem);
     let frame = Frame::of(context.config(), "reviews", visitor);
-    let mut page = ReviewPage::new(frame, &detail, &visitor.caller, context.now());
+    let mut page = ReviewPage::new(frame, detail, &visitor.caller, context.now());
     page.refuse(&problem, fields);
     Ok(crate::pages::page(problem.kind().status, &page))
 }
@@ -222,62 +195,52 @@ impl ReviewPage {
     /// The page at `now`.
     pub(crate) fn new(
         frame: Frame,
-        detail: &ReviewDetail,
+        mut detail: ReviewDetail,
         caller: &Caller,
         now: Timestamp,
     ) -> Self {
+        if let Some(diff) = &mut detail.diff {
+            // What matters most comes first.
+            diff.changes
+                .sort_by_key(|change| std::cmp::Reverse(change.class.known()));
+        }
         let review = &detail.review;
-        let is_open = review.state == ReviewState::Open;
-        let cannot_decide = detail.cannot_decide.as_deref();
-        let mut changes: Vec<&Change> = detail.diff.iter().flat_map(|diff| &diff.changes).collect();
-        // What matters most comes first.
-        changes.sort_by_key(|change| std::cmp::Reverse(change.class.known()));
         Self {
             frame,
-            id: review.id.to_string(),
-            agent: review.agent.to_string(),
-            digest: text::line(&review.digest, LINE),
-            name: text::line(&review.name, LINE),
-            domain: text::line(&review.domain, LINE),
-            domain_link: format!("/domains/{}", text::segment(&review.domain)),
-            change: change_badge(review),
-            state: text::line(review.state.as_str(), LINE),
-            is_open,
+            now,
+            is_open: review.state == ReviewState::Open,
             problem: None,
             typed: TypedValues::new(review),
             outcome: outcome(review),
-            is_report: review.kind == ReviewKind::Report,
-            facts: facts(detail),
-            opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due.filter(|_| is_open), now),
-            glass: GlassPart::new(detail, caller, now),
-            assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
-            approvals: approvals(review),
-            description: text::block(detail.description.as_deref().unwrap_or_default(), BLOCK),
-            skills: detail.skills.iter().map(skill_view).collect(),
-            interfaces: detail.interfaces.iter().map(interface_view).collect(),
-            security: detail
-                .security
-                .iter()
-                .map(|one| text::line(one, SENTENCE))
-                .collect(),
-            changes: changes.into_iter().map(ChangeView::new).collect(),
-            findings: FindingsView::new(&detail.findings, FINDINGS, FINDINGS),
-            policies: detail.policies.iter().map(policy_line).collect(),
-            waives: waives(caller, detail),
-            similar: detail.similar.iter().map(similar_view).collect(),
-            said: said(detail, now),
-            card: detail
-                .card_text
-                .as_ref()
-                .map(|card| text::block(card, CARD)),
-            cannot_decide: cannot_decide.map(|why| text::line(why, 300)),
+            facts: facts(&detail),
+            can_break_glass: can_break_glass(&detail, caller),
+            sets_due: !ends_by_itself(review),
+            waives: waives(caller, &detail),
+            said: said(&detail),
             has_approved: has_approved(review, caller),
             curates: caller.may(Permission::Curate),
             comments: caller.may(Permission::Register),
-            comment_chars: MAX_COMMENT,
-            reason_chars: MAX_REASON,
+            detail,
         }
+    }
+
+    fn policy_words(policy: &MatchingPolicy) -> String {
+        let words = format!("{} ({}): {}", policy.id, policy.mode, policy.effect);
+        text::line(&words, LINE)
+    }
+
+    fn interface_words(interface: &Interface) -> String {
+        let version = interface
+            .protocol_version
+            .as_deref()
+            .unwrap_or("(no version)");
+        let words = format!("{} {version} at {}", interface.binding, interface.url);
+        text::line(&words, 500)
+    }
+
+    fn agent_words(hit: &Hit) -> String {
+        let words = format!("{} at {}", hit.summary.name, hit.summary.domain);
+        text::line(&words, LINE)
     }
 
     /// Says why a form was not followed, and keeps what was typed.
@@ -315,35 +278,24 @@ fn has_approved(review: &Review, caller: &Caller) -> bool {
     account.is_some_and(|account| approvals.any(|one| one.account == account.name))
 }
 
-/// What the page has on approvals that end.
-struct GlassPart {
-    broken: Option<GlassView>,
-    /// Whether the form to break the glass is shown: where the caller may, and cannot approve alone.
-    can_break: bool,
-    /// Whether curators set when the review is due.
-    sets_due: bool,
+/// Whether the caller may break the glass of a review that it cannot approve alone.
+fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
+    let review = &detail.review;
+    let fits = matches!(
+        review.kind.known(),
+        Some(ReviewKind::Admission | ReviewKind::Recertification)
+    );
+    let may = caller.may(Permission::Approve) && caller.may(Permission::Administer);
+    let needs_others = detail.cannot_decide.is_some() || review.approvals_needed > 1;
+    may && fits && needs_others && review.state == ReviewState::Open
 }
 
-impl GlassPart {
-    fn new(detail: &ReviewDetail, caller: &Caller, now: Timestamp) -> Self {
-        let review = &detail.review;
-        let kind = review.kind.known();
-        let fits = matches!(
-            kind,
-            Some(ReviewKind::Admission | ReviewKind::Recertification)
-        );
-        let may = caller.may(Permission::Approve) && caller.may(Permission::Administer);
-        let needs_others = detail.cannot_decide.is_some() || review.approvals_needed > 1;
-        let ends_by_itself = matches!(
-            kind,
-            Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
-        );
-        Self {
-            broken: GlassView::maybe(detail.break_glass.as_ref(), now),
-            can_break: may && fits && needs_others && review.state == ReviewState::Open,
-            sets_due: !ends_by_itself,
-        }
-    }
+/// Whether a review is due when an approval ends, so that nobody sets that.
+fn ends_by_itself(review: &Review) -> bool {
+    matches!(
+        review.kind.known(),
+        Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
+    )
 }
 
 /// The state of what a review decides, and what is served now, in a sentence.
@@ -359,25 +311,6 @@ fn outcome(review: &Review) -> String {
 fn waives(caller: &Caller, detail: &ReviewDetail) -> bool {
     let mut policies = detail.policies.iter();
     caller.may(Permission::Approve) && policies.any(|one| one.effect == "forbid")
-}
-
-fn policy_line(one: &MatchingPolicy) -> String {
-    text::line(&format!("{} ({}): {}", one.id, one.mode, one.effect), LINE)
-}
-
-fn skill_view(skill: &HitSkill) -> (String, String) {
-    let about = skill.description.as_deref().unwrap_or_default();
-    (text::line(&skill.name, LINE), text::line(about, SENTENCE))
-}
-
-fn interface_view(one: &Interface) -> String {
-    let version = one.protocol_version.as_deref().unwrap_or("(no version)");
-    text::line(&format!("{} {version} at {}", one.binding, one.url), 500)
-}
-
-fn similar_view(hit: &Hit) -> (String, String) {
-    let named = format!("{} at {}", hit.summary.name, hit.summary.domain);
-    (hit.summary.id.to_string(), text::line(&named, LINE))
 }
 
 /// Who stands behind the card, and what its signature is worth.
@@ -421,11 +354,11 @@ fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
 }
 
 /// What people have said: approvals, reports and comments, the oldest first, then earlier decisions.
-fn said(detail: &ReviewDetail, now: Timestamp) -> Vec<SaidView> {
+fn said(detail: &ReviewDetail) -> Vec<SaidView> {
     let view = |what, by: &str, at, words: &str| SaidView {
         what,
         by: text::line(by, LINE),
-        at: TimeView::new(at, now),
+        at,
         text: text::block(words, BLOCK),
     };
     let approvals = detail.review.approvals.iter().map(|one| {
@@ -457,4 +390,20 @@ fn said(detail: &ReviewDetail, now: Timestamp) -> Vec<SaidView> {
         .chain(comments)
         .chain(earlier)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let detail = read(review(text));
+            ReviewPage::new(admin_frame("reviews"), detail, &Caller::default(), NOW)
+        });
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
+use a2a_registry_api::{Seen, Waiting};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -19,47 +19,21 @@ use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
-use crate::pages::trust::Badge;
-use crate::reviews::list_page::change_badge;
+use crate::pages::text::{BLOCK, LINE};
+use crate::pages::{moment, text};
 use crate::reviews::waiting::{news_seen, waiting};
+use crate::reviews::words;
 
 /// The page.
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    reviews: Vec<ReviewLine>,
-    news: Vec<NewsLine>,
-    domains: Vec<DomainLine>,
     /// The time of the page, up to which its news can be noted as seen.
-    at: String,
-}
-
-struct ReviewLine {
-    id: String,
-    name: String,
-    domain: String,
-    change: Badge,
-    opened: TimeView,
-    due: Option<TimeView>,
-}
-
-struct NewsLine {
-    /// The name of the agent.
-    name: String,
-    what: &'static str,
-    link: String,
-    by: String,
-    text: String,
-    at: TimeView,
-}
-
-struct DomainLine {
-    name: String,
-    link: String,
-    expires: TimeView,
+    now: Timestamp,
+    waiting: Waiting,
+    /// The names of the agents that there are news of.
+    names: HashMap<Uuid, String>,
 }
 
 /// Up to when the news are seen.
@@ -83,7 +57,12 @@ pub(crate) async fn show(
     let frame = Frame::of(context.config(), "waiting", &visitor.0);
     let agents = waiting.news.iter().map(|news| news.agent).collect();
     let names = agent_names(&context, agents).await?;
-    let page = WaitingPage::new(frame, &waiting, &names);
+    let page = WaitingPage {
+        frame,
+        now: waiting.at,
+        waiting,
+        names,
+    };
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -104,42 +83,25 @@ pub(crate) async fn seen(
 }
 
 impl WaitingPage {
-    fn new(frame: Frame, waiting: &Waiting, names: &HashMap<Uuid, String>) -> Self {
-        let now = waiting.at;
-        let review = |review: &Review| ReviewLine {
-            id: review.id.to_string(),
-            name: text::line(&review.name, LINE),
-            domain: text::line(&review.domain, LINE),
-            change: change_badge(review),
-            opened: TimeView::new(review.created_at, now),
-            due: TimeView::maybe(review.due, now),
-        };
-        let domain = |domain: &WaitingDomain| DomainLine {
-            name: text::line(&domain.domain, LINE),
-            link: format!("/domains/{}", text::segment(&domain.domain)),
-            expires: TimeView::new(domain.expires, now),
-        };
-        let news = |news: &News| NewsLine {
-            name: AgentName::new(news.agent, names).name,
-            what: match news.kind.as_str() {
-                "approved" => "Approved",
-                "rejected" => "Rejected",
-                _ => "Comment",
-            },
-            link: match news.review {
-                Some(review) => format!("/reviews/{review}"),
-                None => format!("/agents/{}/", news.agent),
-            },
-            by: text::line(&news.by, LINE),
-            text: text::block(news.text.as_deref().unwrap_or_default(), BLOCK),
-            at: TimeView::new(news.at, now),
-        };
-        Self {
-            frame,
-            reviews: waiting.reviews.iter().map(review).collect(),
-            news: waiting.news.iter().map(news).collect(),
-            domains: waiting.domains.iter().map(domain).collect(),
-            at: now.to_rfc3339(),
-        }
+    fn agent_name(&self, agent: &Uuid) -> String {
+        AgentName::new(*agent, &self.names).name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, waiting};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| WaitingPage {
+            frame: admin_frame("waiting"),
+            now: NOW,
+            waiting: read(waiting(text)),
+            names: HashMap::new(),
+        });
     }
 }

@@ -7,7 +7,10 @@ mod standing;
 
 use std::collections::HashMap;
 
-use a2a_registry_api::DomainView;
+use a2a_crawler::fetch::MAX_SUMMARY;
+use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
+use a2a_registry_api::{DomainView, SourceView};
+use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Permission;
@@ -19,8 +22,8 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use owner_vouch::{OwnerVouchForm, OwnerVouchView};
-use parts::{AgentView, ChallengeView, CheckView, OwnerFingerprintView, ProofView, SourceView};
+use owner_vouch::OwnerVouchForm;
+use parts::AgentView;
 use serde::Deserialize;
 use standing::StandingView;
 use uuid::Uuid;
@@ -37,9 +40,8 @@ use crate::http::path::DomainRef;
 use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
-use crate::pages::{text, trust};
+use crate::pages::{moment, text, trust};
 
 /// How often a page reloads itself while the first visit is under way, every two seconds.
 const RELOADS: u32 = 20;
@@ -53,34 +55,16 @@ const LIST: usize = 60;
 #[template(path = "domain.html")]
 pub(crate) struct DomainPage {
     frame: Frame,
-    domain: String,
-    meaning: &'static str,
+    now: Timestamp,
+    view: DomainView,
     standing: StandingView,
-    registered: TimeView,
-    generation: i64,
-    next_check: Option<TimeView>,
-    proofs: Vec<ProofView>,
-    owner_vouch: Option<OwnerVouchView>,
     /// For an admin, where the host cannot be proved.
     owner_vouch_form: Option<OwnerVouchForm>,
-    challenges: Vec<ChallengeView>,
     /// The command that has the records checked.
     verify: String,
-    /// The address of the form that has them checked.
-    verify_link: String,
-    /// The address of this page.
-    here: String,
     /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
     no_challenge: Option<String>,
-    known_by: Option<OwnerFingerprintView>,
-    checks: Vec<CheckView>,
-    sources: Vec<SourceView>,
-    /// Whether sources were fetched with results that this caller may not see.
-    hides_results: bool,
-    /// The sources where nothing is published.
-    absent: Vec<SourceView>,
     agents: Vec<AgentView>,
-    more_agents: usize,
     /// Why parts of it are not listed, for callers who may see the reason.
     not_listed: Vec<String>,
     /// The first visit is under way.
@@ -133,7 +117,7 @@ pub(crate) async fn show(
     let wait = waited(request.query_string());
     match domain_show(&context, caller, &domain).await {
         Ok(view) => {
-            let page = DomainPage::load(&context, &visitor, &view, wait).await;
+            let page = DomainPage::load(&context, &visitor, view, wait).await;
             crate::pages::page(StatusCode::OK, &page)
         }
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -173,17 +157,18 @@ pub(crate) async fn verify(
 pub(crate) async fn registered(
     context: &Context,
     caller: &Caller,
-    view: &DomainView,
+    view: DomainView,
     under_way: bool,
 ) -> HttpResponse {
     let frame = Frame::new(context.config(), "register");
-    let names = names(context, caller, view, LIST).await;
-    let mut page = DomainPage::new(frame, view, names, None, context.now());
-    page.registered_now = Some(RegisteredNow {
+    let names = names(context, caller, &view, LIST).await;
+    let registered_now = RegisteredNow {
         under_way,
         link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
         command: show_command(&view.domain, &context.config().public_url()),
-    });
+    };
+    let mut page = DomainPage::new(frame, view, names, None, context.now());
+    page.registered_now = Some(registered_now);
     crate::pages::page(StatusCode::OK, &page)
 }
 
@@ -283,13 +268,14 @@ impl DomainPage {
     async fn load(
         context: &Context,
         visitor: &Visitor,
-        view: &DomainView,
+        view: DomainView,
         wait: Option<u32>,
     ) -> Self {
         let frame = Frame::of(context.config(), "domain", visitor);
-        let names = names(context, &visitor.caller, view, LIST).await;
+        let names = names(context, &visitor.caller, &view, LIST).await;
+        let form = OwnerVouchForm::of(&view, &visitor.caller);
         let mut page = Self::new(frame, view, names, wait, context.now());
-        page.owner_vouch_form = OwnerVouchForm::of(view, &visitor.caller);
+        page.owner_vouch_form = form;
         let mut steps = page.standing.steps.iter_mut();
         if let (Some(form), Some(step)) =
             (&page.owner_vouch_form, steps.find(|step| step.impossible))
@@ -302,7 +288,7 @@ impl DomainPage {
     /// The page of a domain at `now`, with its agents.
     pub(crate) fn new(
         mut frame: Frame,
-        view: &DomainView,
+        view: DomainView,
         names: Vec<NamedAgent>,
         wait: Option<u32>,
         now: Timestamp,
@@ -311,18 +297,13 @@ impl DomainPage {
         let under_way = view.sources.iter().any(|source| source.state == NEW);
         let waiting =
             (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
-        let (absent, sources): (Vec<_>, Vec<_>) = view
-            .sources
-            .iter()
-            .partition(|source| source.state == SourceState::Absent);
-        let sources = first(&sources, |source| SourceView::new(source, now));
-        let standing = StandingView::new(view, &names, now);
+        let standing = StandingView::new(&view, &names);
+        let agents = view.agents.iter().take(LIST);
+        let not_listed = view.not_listed.iter().take(LIST);
         Self {
             frame,
+            now,
             waiting,
-            hides_results: sources
-                .iter()
-                .any(|source| source.asked && source.attempts.is_empty()),
             no_challenge: view
                 .no_challenge
                 .as_deref()
@@ -330,34 +311,34 @@ impl DomainPage {
                 .map(|reason| text::line(reason, ADDRESS)),
             standing,
             registered_now: None,
-            domain: text::line(&view.domain, LINE),
-            meaning: trust::domain_meaning(&view.state),
-            registered: TimeView::new(view.created_at, now),
-            generation: view.generation,
-            next_check: TimeView::maybe(view.next_check, now),
-            owner_vouch: OwnerVouchView::of(view, now),
             owner_vouch_form: None,
-            proofs: first(&view.proofs, |proof| ProofView::new(proof, now)),
-            known_by: view
-                .known_by
-                .as_ref()
-                .map(|known| OwnerFingerprintView::new(known, now)),
-            verify_link: format!("/domains/{}/verify", text::segment(&view.domain)),
-            here: format!("/domains/{}", text::segment(&view.domain)),
             verify: format!(
                 "a2a-registry domain verify {}",
                 crate::pages::quote::shell(&view.domain)
             ),
-            challenges: first(&view.challenges, |one| ChallengeView::new(one, now)),
-            not_listed: first(&view.not_listed, |reason| {
-                text::line(&remove_ids(reason, &view.agents), BLOCK)
-            }),
-            checks: first(&view.checks, |check| CheckView::new(check, now)),
-            sources,
-            absent: first(&absent, |source| SourceView::new(source, now)),
-            more_agents: view.agents.len().saturating_sub(LIST),
-            agents: first(&view.agents, |id| AgentView::new(&id.to_string(), &names)),
+            not_listed: not_listed
+                .map(|reason| text::line(&remove_ids(reason, &view.agents), BLOCK))
+                .collect(),
+            agents: agents
+                .map(|id| AgentView::new(&id.to_string(), &names))
+                .collect(),
+            view,
         }
+    }
+
+    /// The first sources where nothing is published, or the first of all others.
+    fn sources(&self, are_absent: bool) -> Vec<&SourceView> {
+        let is_wanted = |source: &&SourceView| (source.state == SourceState::Absent) == are_absent;
+        let wanted = self.view.sources.iter().filter(is_wanted);
+        wanted.take(LIST).collect()
+    }
+
+    /// Whether sources were fetched with results that this caller may not see.
+    fn hides_results(&self) -> bool {
+        self.sources(false).into_iter().any(|source| {
+            let is_fetched = source.state != NEW && source.state != SourceState::Recorded;
+            is_fetched && parts::attempts(source).is_empty()
+        })
     }
 }
 
@@ -368,11 +349,6 @@ fn remove_ids(sentence: &str, agents: &[Uuid]) -> String {
         Some(id) => sentence.replacen(&id, "", 1),
         None => sentence.to_owned(),
     }
-}
-
-/// The views of the first items of a list, as many as the page shows.
-fn first<T, V>(list: &[T], view: impl FnMut(&T) -> V) -> Vec<V> {
-    list.iter().take(LIST).map(view).collect()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl OwnDomainView {
         most: usize,
     ) -> Self {
         let names = names(context, caller, view, most).await;
-        let standing = StandingView::new(view, &names, context.now());
+        let standing = StandingView::new(view, &names);
         let next = standing.steps.into_iter().find(|step| step.next);
         let ids = view.agents.iter().take(most);
         Self {

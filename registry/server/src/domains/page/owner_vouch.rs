@@ -1,9 +1,8 @@
-//! The owner vouch on a domain's page, and the forms by which an admin vouches for an owner and ends that.
+//! The forms on a domain's page by which an admin vouches for an owner and ends that.
 
-use a2a_registry_api::limits::{DEFAULT_VOUCH_DAYS, MAX_REASON, MAX_VOUCH_DAYS};
+use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
 use a2a_registry_domain::role::Permission;
-use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
@@ -18,23 +17,10 @@ use crate::http::auth::Administer;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::DomainRef;
 use crate::http::problem::Problem;
-use crate::pages::moment::TimeView;
-use crate::pages::text::{self, BLOCK, LINE};
-
-/// An account that an admin vouches for as owner.
-pub(crate) struct OwnerVouchView {
-    /// `None` for callers who may not see the account.
-    pub owner: Option<String>,
-    pub since: TimeView,
-    pub until: TimeView,
-    pub by: Option<String>,
-    pub reason: Option<String>,
-}
+use crate::pages::text::{self, BLOCK};
 
 /// The form by which an admin vouches for an owner.
 pub(crate) struct OwnerVouchForm {
-    /// Its address; ending the vouch is below it.
-    pub action: String,
     /// What it is for.
     pub summary: &'static str,
     /// Why it was refused.
@@ -42,8 +28,6 @@ pub(crate) struct OwnerVouchForm {
     pub account: String,
     pub reason: String,
     pub days: String,
-    pub reason_chars: usize,
-    pub most_days: u32,
 }
 
 /// The fields of the form.
@@ -84,7 +68,7 @@ pub(crate) async fn set(
     let Ok(view) = domain_show(&context, &visitor.caller, &domain).await else {
         return Err(problem);
     };
-    let mut page = DomainPage::load(&context, visitor, &view, None).await;
+    let mut page = DomainPage::load(&context, visitor, view, None).await;
     let Some(form) = &mut page.owner_vouch_form else {
         return Err(problem);
     };
@@ -137,30 +121,11 @@ fn back(domain: &str) -> HttpResponse {
         .finish()
 }
 
-impl OwnerVouchView {
-    /// The vouch of a domain, if there is one that the caller sees.
-    pub fn of(view: &DomainView, now: Timestamp) -> Option<Self> {
-        let vouch = view.owner_vouch.as_ref()?;
-        let line = |words: &String| text::line(words, LINE);
-        Some(Self {
-            owner: view.owner.as_ref().map(line),
-            since: TimeView::new(vouch.since, now),
-            until: TimeView::new(vouch.until, now),
-            by: vouch.by.as_ref().map(line),
-            reason: vouch
-                .reason
-                .as_deref()
-                .map(|reason| text::line(reason, BLOCK)),
-        })
-    }
-}
-
 impl OwnerVouchForm {
     /// The form for a caller who may vouch, on the page of a host that cannot be proved.
     pub fn of(view: &DomainView, caller: &Caller) -> Option<Self> {
         let fits = view.no_challenge.is_some() && caller.may(Permission::Administer);
         fits.then(|| Self {
-            action: format!("/domains/{}/owner-vouch", text::segment(&view.domain)),
             summary: match view.owner_vouch {
                 Some(_) => "Change or end the vouch",
                 None => "Vouch for an owner",
@@ -169,8 +134,6 @@ impl OwnerVouchForm {
             account: String::new(),
             reason: String::new(),
             days: DEFAULT_VOUCH_DAYS.to_string(),
-            reason_chars: MAX_REASON,
-            most_days: MAX_VOUCH_DAYS,
         })
     }
 

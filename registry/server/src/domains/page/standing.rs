@@ -4,12 +4,10 @@ use a2a_registry_api::{DomainView, SourceView};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::{SourceKind, SourceState};
-use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::domains::page::{NEW, NamedAgent};
-use crate::pages::moment::TimeView;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
-use crate::pages::{text, trust};
+use crate::pages::{moment, text, trust};
 
 /// Where a domain stands.
 pub(crate) struct StandingView {
@@ -57,7 +55,7 @@ impl StepView {
 
 impl StandingView {
     /// Where a domain with these agents stands, for a caller who sees that view of it.
-    pub fn new(view: &DomainView, agents: &[NamedAgent], now: Timestamp) -> Self {
+    pub fn new(view: &DomainView, agents: &[NamedAgent]) -> Self {
         let (tone, sentence) = sentence(view, agents);
         let looks_after =
             view.complete || !view.challenges.is_empty() || view.sources.iter().any(|one| one.own);
@@ -65,7 +63,7 @@ impl StandingView {
             tone,
             sentence,
             steps: if looks_after {
-                steps(view, agents, now)
+                steps(view, agents)
             } else {
                 Vec::new()
             },
@@ -146,12 +144,12 @@ fn is_recorded(source: &SourceView) -> bool {
     source.state == SourceState::Recorded
 }
 
-fn steps(view: &DomainView, agents: &[NamedAgent], now: Timestamp) -> Vec<StepView> {
-    let registered = TimeView::new(view.created_at, now);
+fn steps(view: &DomainView, agents: &[NamedAgent]) -> Vec<StepView> {
+    let registered = moment::minute(&view.created_at);
     let mut steps = vec![
-        StepView::new(true, "Registered", format!("on {}.", registered.shown)),
+        StepView::new(true, "Registered", format!("on {registered}.")),
         fetched(view),
-        proved(view, now),
+        proved(view),
         approved(agents),
     ];
     if let Some(next) = steps.iter_mut().find(|step| step.is_open()) {
@@ -196,13 +194,13 @@ fn fetched(view: &DomainView) -> StepView {
     StepView::new(done, "Card fetched", text)
 }
 
-fn proved(view: &DomainView, now: Timestamp) -> StepView {
+fn proved(view: &DomainView) -> StepView {
     let done = view.state == DomainState::Verified;
     let text = match (view.state.known(), view.proofs.first(), &view.no_challenge) {
         (Some(DomainState::Verified), Some(proof), _) => format!(
             "by {} on {}.",
             trust::proof_words(&proof.method),
-            TimeView::new(proof.at, now).shown
+            moment::minute(&proof.at)
         ),
         (Some(DomainState::Verified), None, _) => "and the proof is valid.".to_owned(),
         (Some(DomainState::OptedOut), ..) => "The domain has opted out.".to_owned(),
@@ -272,7 +270,7 @@ fn approved(agents: &[NamedAgent]) -> StepView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::tests::samples::{NOW, domain};
+    use crate::pages::tests::samples::domain;
 
     fn agent(lifecycle: ShownLifecycle) -> NamedAgent {
         NamedAgent {
@@ -286,7 +284,7 @@ mod tests {
 
     /// The next step of a domain, with the state that leads.
     fn next(view: &DomainView, agents: &[NamedAgent]) -> (String, Option<&'static str>) {
-        let standing = StandingView::new(view, agents, NOW);
+        let standing = StandingView::new(view, agents);
         let next = standing.steps.iter().find(|step| step.next);
         (standing.sentence, next.map(|step| step.title))
     }
@@ -342,12 +340,12 @@ mod tests {
         view.no_challenge = Some("127.0.0.1:9 cannot be proved".to_owned());
         assert_eq!(next(&view, &pending).1, Some("Reviewed and listed"));
         assert_eq!(next(&view, &listed).1, None);
-        let standing = StandingView::new(&view, &listed, NOW);
+        let standing = StandingView::new(&view, &listed);
         let proved = &standing.steps[2];
         assert!(proved.impossible && !proved.done && proved.text.contains("cannot be proved"));
         // An admin's word counts as a proof.
         view.state = DomainState::Verified.into();
-        let standing = StandingView::new(&view, &listed, NOW);
+        let standing = StandingView::new(&view, &listed);
         assert!(standing.steps[2].done && !standing.steps[2].impossible);
     }
 
@@ -359,8 +357,8 @@ mod tests {
         for source in &mut view.sources {
             source.own = false;
         }
-        assert!(StandingView::new(&view, &[], NOW).steps.is_empty());
+        assert!(StandingView::new(&view, &[]).steps.is_empty());
         view.sources[1].own = true;
-        assert_eq!(StandingView::new(&view, &[], NOW).steps.len(), 4);
+        assert_eq!(StandingView::new(&view, &[]).steps.len(), 4);
     }
 }

@@ -29,7 +29,7 @@ fn compared(
         version.state = state.into();
     }
     let frame = Frame::new(&Config::default(), "agent");
-    split(&DiffPage::new(frame, &material, NOW).render().unwrap())
+    split(&DiffPage::new(frame, material, NOW).render().unwrap())
 }
 
 /// The page of an agent with that change to it.
@@ -175,7 +175,7 @@ fn results_that_are_not_shown_are_mentioned_once() {
     let sentence = "The results of the fetches are only shown to";
     let page = |view: &DomainView| {
         let frame = Frame::new(&Config::default(), "domain");
-        let page = DomainPage::new(frame, view, Vec::new(), None, NOW);
+        let page = DomainPage::new(frame, view.clone(), Vec::new(), None, NOW);
         split(&page.render().unwrap())
     };
     assert!(!page(&view).text.contains(sentence));

@@ -1,5 +1,6 @@
 //! A card's text stays text, whatever it says.
 
+use a2a_registry_api::{BreakGlass, Deprecation};
 use a2a_registry_domain::open_enum::OpenEnum;
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -7,7 +8,7 @@ use askama::Template;
 use crate::agent_page::diff::DiffPage;
 use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::lint_form::LintedView;
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::error::{AppError, ErrorKind};
@@ -115,9 +116,25 @@ pub fn hostile_agent(text: &str) -> AgentPage {
     agent.decision.state = OpenEnum::read(text.into());
     summary.liveness.reason = Some(text.into());
     summary.card_digest = text.into();
+    summary.links.origin = Some(text.into());
+    summary.deprecation = Some(Deprecation {
+        message: text.into(),
+        since: NOW,
+        replacement: None,
+        sunset: Some(NOW),
+    });
+    agent.holds[0].hold = OpenEnum::read(text.into());
+    agent.break_glass = Some(BreakGlass {
+        by: text.into(),
+        reason: text.into(),
+        at: NOW,
+        until: NOW,
+    });
     let mut versions = samples::versions(text);
     versions.versions[0].digest = text.into();
     versions.versions[0].wire_family = text.into();
+    versions.versions[0].state = OpenEnum::read(text.into());
+    versions.versions[0].change_class = Some(OpenEnum::read(text.into()));
     let mut findings = samples::findings(text);
     findings.findings[0].rule = text.into();
     findings.findings[0].pointer = text.into();
@@ -147,7 +164,7 @@ fn hostile_diff(text: &str) -> DiffPage {
     change.class = OpenEnum::read(text.into());
     material.versions.versions[1].digest = text.into();
     material.versions.versions[1].state = OpenEnum::read(text.into());
-    DiffPage::new(frame(), &material, NOW)
+    DiffPage::new(frame(), material, NOW)
 }
 
 fn hostile_lint(text: &str) -> RegisterPage {
@@ -162,7 +179,7 @@ fn hostile_lint(text: &str) -> RegisterPage {
     let lint = LintedView {
         card: text.into(),
         problem: Some(crate::pages::text::line(text, 1_000)),
-        result: Some(LintResultView::new(&linted)),
+        result: Some(linted),
     };
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
 }
@@ -215,7 +232,7 @@ fn hostile_home(text: &str) -> HomePage {
     }
     HomePage::new(
         frame(),
-        Some(&Overview::new(list, 1, Some(NOW))),
+        Some(Overview::new(list, 1, Some(NOW))),
         REGISTRY,
         NOW,
     )
@@ -242,7 +259,7 @@ fn hostile_domain(text: &str) -> DomainPage {
         review: None,
         lifecycle: None,
     }];
-    DomainPage::new(frame(), &view, names, Some(1), NOW)
+    DomainPage::new(frame(), view, names, Some(1), NOW)
 }
 
 /// All pages with that text wherever a text goes.
@@ -317,17 +334,42 @@ fn hostile_text_stays_text_on_every_page() {
     }
 }
 
+/// Fails where a page has a character that its reader does not see.
+fn check_visible(name: &str, page: &Page) {
+    // What a visitor has typed goes back into the input as it was.
+    let inputs = page.tags.iter().filter(|tag| tag.name != "input");
+    let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
+    for text in attributes.chain([&page.text]) {
+        let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
+        assert_eq!(hidden, None, "{name}: {text:?}");
+    }
+}
+
+/// Fails where a page that is made from a hostile text shows it as markup, as an address or with hidden characters. A text
+/// that its template does not hand on to the functions that bound it has hidden characters.
+pub(crate) fn assert_harmless<P: Template>(page: impl Fn(&str) -> P) {
+    let html = page(HOSTILE).render().unwrap();
+    let page = split(&html);
+    check_visible("page", &page);
+    assert!(page.text.contains("<script>alert(1)</script>"), "{html}");
+    for tag in &page.tags {
+        assert!(tag.name != "script" || tag.get("src").is_some(), "{tag:?}");
+        for (attribute, value) in &tag.attributes {
+            assert!(!attribute.starts_with("on"), "{tag:?}");
+            let is_address = matches!(attribute.as_str(), "href" | "src" | "action");
+            let is_ours = value.starts_with(['/', '#']) && !value.starts_with("//");
+            assert!(
+                !is_address || is_ours || value.starts_with("https://"),
+                "{tag:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn nothing_on_a_page_is_hidden_from_its_reader() {
     for (name, html) in pages(HOSTILE) {
-        let page = split(&html);
-        // What a visitor has typed goes back into the input as it was.
-        let inputs = page.tags.iter().filter(|tag| tag.name != "input");
-        let attributes = inputs.flat_map(|tag| tag.attributes.iter().map(|(_, value)| value));
-        for text in attributes.chain([&page.text]) {
-            let hidden = text.chars().find(|c| is_hidden(*c) && *c != '\n');
-            assert_eq!(hidden, None, "{name}: {text:?}");
-        }
+        check_visible(name, &split(&html));
     }
 }
 

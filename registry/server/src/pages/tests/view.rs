@@ -11,7 +11,7 @@ use askama::Template;
 use crate::agent_page::diff::DiffPage;
 use crate::agent_page::{AgentPage, Material};
 use crate::config::Config;
-use crate::domains::lint_form::{LintResultView, LintedView};
+use crate::domains::lint_form::LintedView;
 use crate::domains::page::{DomainPage, NamedAgent};
 use crate::domains::register_page::RegisterPage;
 use crate::http::visitor::Visitor;
@@ -87,7 +87,7 @@ fn domain() -> String {
         review: None,
         lifecycle: Some(ShownLifecycle::Approved),
     }];
-    DomainPage::new(frame("domain"), &view, names, None, NOW)
+    DomainPage::new(frame("domain"), view, names, None, NOW)
         .render()
         .unwrap()
 }
@@ -95,7 +95,7 @@ fn domain() -> String {
 fn diff() -> String {
     DiffPage::new(
         frame("agent"),
-        &samples::diff("the address decides whom callers talk to"),
+        samples::diff("the address decides whom callers talk to"),
         NOW,
     )
     .render()
@@ -106,9 +106,7 @@ fn linted() -> String {
     let lint = LintedView {
         card: "{\"name\": \"Echo\"}".to_owned(),
         problem: None,
-        result: Some(LintResultView::new(&samples::linted(
-            "serve the card over https",
-        ))),
+        result: Some(samples::linted("serve the card over https")),
     };
     RegisterPage::with_lint(&Config::default(), &Visitor::default(), lint)
         .render()
@@ -201,7 +199,7 @@ fn no_backtick_of_a_sentence_is_left_on_the_page_of_a_domain() {
         view.agents[0]
     );
     view.not_listed = vec!["Remove the record (`policy=none`).".to_owned(), waits];
-    let html = DomainPage::new(frame("domain"), &view, Vec::new(), None, NOW)
+    let html = DomainPage::new(frame("domain"), view, Vec::new(), None, NOW)
         .render()
         .unwrap();
     assert!(!html.contains('`'), "{html}");
@@ -296,7 +294,7 @@ fn the_first_page_says_what_is_in_the_registry() {
     let card = samples::card(&samples::travel());
     let list = samples::list(vec![samples::hit(&card, 1, "")], 1247);
     let overview = Overview::new(list, 312, Some(NOW.plus(-4 * MINUTE)));
-    let html = HomePage::new(frame("search"), Some(&overview), REGISTRY, NOW)
+    let html = HomePage::new(frame("search"), Some(overview), REGISTRY, NOW)
         .render()
         .unwrap();
     let page = split(&html);

@@ -5,7 +5,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::pages::text::{LINE, TEASER};
 use crate::pages::trust::Badge;
-use crate::pages::{auth, only, text, trust};
+use crate::pages::{only, text, trust};
 use crate::search::page::links::{AddedValue, link};
 use crate::search::page::parts::ScoreView;
 use crate::search::query::{SearchQuery, UNGROUPED};
@@ -13,37 +13,23 @@ use crate::search::query::{SearchQuery, UNGROUPED};
 /// The most skills shown of a hit.
 const SKILLS: usize = 5;
 /// The most tags shown of a hit.
-const TAGS: usize = 8;
+pub(super) const TAGS: usize = 8;
 /// The most interfaces read for their bindings.
 const INTERFACES: usize = 20;
 /// The most bindings shown of a hit.
 const BINDINGS: usize = 4;
 
-/// The view of a hit.
+/// A hit with what depends on the query and the time.
 pub(crate) struct HitView {
-    pub link: String,
+    pub hit: Hit,
     pub name: Vec<HighlightPart>,
-    pub version: Option<String>,
     pub description: Vec<HighlightPart>,
-    pub provider: Option<String>,
-    pub domain: String,
-    pub domain_link: String,
     pub skills: Vec<SkillView>,
-    pub more_skills: usize,
     pub tags: Vec<TagView>,
-    pub more_tags: usize,
-    /// Bindings with their protocol version, such as `JSONRPC 1.0`.
-    pub bindings: Vec<String>,
-    /// The credentials that it wants.
-    pub auth: String,
     /// When its card was fetched, if the last fetch succeeded.
     pub fetched: Option<String>,
     pub badges: Vec<Badge>,
-    /// The deprecation notice, if there is one.
-    pub deprecation: Option<String>,
     pub score: Option<ScoreView>,
-    /// Number of its duplicates, which are folded.
-    pub duplicates: Option<u64>,
     /// The same search with every duplicate; empty where it has none.
     pub unfolded: String,
 }
@@ -71,50 +57,30 @@ pub(crate) struct TagView {
 
 impl HitView {
     /// The view of a hit of that query, whose tags lead to the search with one more tag.
-    pub fn new(hit: &Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
+    pub fn new(hit: Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
         let description = summary.description.as_deref().unwrap_or_default();
         Self {
-            link: format!("/agents/{}/", summary.id),
             name: pieces(find(highlights, "name", None), &summary.name, LINE),
-            version: summary
-                .version
-                .as_deref()
-                .map(|version| text::line(version, 30)),
             description: pieces(find(highlights, "description", None), description, TEASER),
-            provider: summary
-                .provider
-                .as_ref()
-                .and_then(|provider| provider.organization.as_deref())
-                .map(|name| text::line(name, 80)),
-            domain: text::line(&summary.domain, LINE),
-            domain_link: format!("/domains/{}", text::segment(&summary.domain)),
-            skills: skills(hit),
-            more_skills: more_skills(summary),
+            skills: skills(&hit),
             tags: summary
                 .tags
                 .iter()
                 .take(TAGS)
                 .map(|tag| TagView::new(tag, tagged))
                 .collect(),
-            more_tags: summary.tags.len().saturating_sub(TAGS),
-            bindings: bindings(&summary.interfaces),
-            auth: auth::sentence(&summary.auth),
             fetched: Some(trust::liveness_badge(&summary.liveness, now))
                 .filter(|badge| badge.tone == "good")
                 .map(|badge| badge.label),
             badges: trust::badges(summary, now),
-            deprecation: summary
-                .deprecation
-                .as_ref()
-                .map(|deprecation| text::line(&deprecation.sentence(), TEASER)),
-            score: ScoreView::new(hit, query.explain == Some(true)),
-            duplicates: hit.matched.duplicates.as_ref().map(|others| others.count),
+            score: ScoreView::new(&hit, query.explain == Some(true)),
             unfolded: match hit.matched.duplicates {
                 Some(_) => link(query, |query| query.group = Some(UNGROUPED.to_owned())),
                 None => String::new(),
             },
+            hit,
         }
     }
 }
@@ -136,7 +102,7 @@ impl TagView {
 }
 
 /// The bindings of these interfaces with their protocol versions, each once.
-fn bindings(interfaces: &[Interface]) -> Vec<String> {
+pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
     let mut bindings: Vec<String> = Vec::new();
     for interface in interfaces.iter().take(INTERFACES) {
         let version = interface
@@ -156,7 +122,7 @@ fn bindings(interfaces: &[Interface]) -> Vec<String> {
 }
 
 /// How many skills the agent has beside those that are shown.
-fn more_skills(summary: &Summary) -> usize {
+pub(super) fn more_skills(summary: &Summary) -> usize {
     let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
     all.saturating_sub(SKILLS)
 }

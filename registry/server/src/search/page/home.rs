@@ -1,18 +1,15 @@
 //! The first page: what the registry is, what is in it, and ways into it.
 
-use a2a_registry_api::{FacetValue, Hit};
+use a2a_registry_api::FacetValue;
 use a2a_registry_domain::timestamp::Timestamp;
 use askama::Template;
 
 use crate::pages::frame::Frame;
-use crate::pages::moment::TimeView;
 use crate::pages::quote::{json, shell};
-use crate::pages::text::{self, LINE, TEASER};
-use crate::pages::trust::{self, Badge};
-use crate::pages::{auth, only};
+use crate::pages::text::{LINE, TEASER};
+use crate::pages::{self, auth, moment, text, trust};
 use crate::search::overview::Overview;
-use crate::search::page::facets::skill_label;
-use crate::search::skill_names::SkillNames;
+use crate::search::page::facets;
 
 /// The most tags and skills shown.
 const TAGS: usize = 14;
@@ -23,38 +20,11 @@ const SKILLS: usize = 10;
 #[template(path = "home.html")]
 pub(crate) struct HomePage {
     frame: Frame,
-    /// What is in the registry; `None` while the index cannot be read.
-    contents: Option<Contents>,
+    now: Timestamp,
+    /// What is in the registry; `None` where it is empty, and while the index cannot be read.
+    overview: Option<Overview>,
     /// How to register the first agent, where there is none.
     first_step: Option<FirstStep>,
-}
-
-/// What is in the registry, for this caller.
-struct Contents {
-    agents: String,
-    domains: String,
-    /// When a card was last fetched.
-    crawled: Option<TimeView>,
-    skills: Vec<ValueLink>,
-    tags: Vec<ValueLink>,
-    newest: Vec<NewAgent>,
-}
-
-/// A value with its number of agents, as a link to them.
-struct ValueLink {
-    label: String,
-    count: String,
-    link: String,
-}
-
-/// An agent among the newest.
-struct NewAgent {
-    link: String,
-    name: String,
-    domain: String,
-    description: String,
-    auth: String,
-    trust: Badge,
 }
 
 /// How to register an agent, on the command line and over HTTP.
@@ -69,45 +39,23 @@ impl HomePage {
     /// The page of a registry at that address.
     pub(crate) fn new(
         frame: Frame,
-        overview: Option<&Overview>,
+        overview: Option<Overview>,
         registry: &str,
         now: Timestamp,
     ) -> Self {
-        let is_empty = overview.is_some_and(|overview| overview.agents == 0);
+        let is_empty = overview.as_ref().is_some_and(|one| one.agents == 0);
         Self {
             frame,
-            contents: overview
-                .filter(|_| !is_empty)
-                .map(|overview| Contents::new(overview, now)),
+            now,
+            overview: overview.filter(|_| !is_empty),
             first_step: is_empty.then(|| FirstStep::new(registry)),
         }
     }
-}
 
-impl Contents {
-    fn new(overview: &Overview, now: Timestamp) -> Self {
-        Self {
-            agents: text::with_noun(overview.agents, "agent", "agents"),
-            domains: text::with_noun(overview.domains, "domain", "domains"),
-            crawled: TimeView::maybe(overview.crawled, now),
-            skills: links("skill", &overview.skills, SKILLS, &overview.skill_names),
-            tags: links("tag", &overview.tags, TAGS, &SkillNames::new()),
-            newest: overview.newest.iter().map(NewAgent::new).collect(),
-        }
-    }
-}
-
-impl NewAgent {
-    fn new(hit: &Hit) -> Self {
-        let summary = &hit.summary;
-        Self {
-            link: format!("/agents/{}/", summary.id),
-            name: text::line(&summary.name, LINE),
-            domain: text::line(&summary.domain, LINE),
-            description: text::line(summary.description.as_deref().unwrap_or_default(), TEASER),
-            auth: auth::sentence(&summary.auth),
-            trust: trust::trust_badge(&summary.trust),
-        }
+    /// The most frequent values of a filter.
+    fn most_frequent(values: &[FacetValue], most: usize) -> impl Iterator<Item = &FacetValue> {
+        let shown = values.iter().filter(|one| !one.value.trim().is_empty());
+        shown.take(most)
     }
 }
 
@@ -128,20 +76,4 @@ impl FirstStep {
             ),
         }
     }
-}
-
-/// The most frequent values of a filter, as links to their agents.
-fn links(filter: &str, values: &[FacetValue], most: usize, skills: &SkillNames) -> Vec<ValueLink> {
-    let shown = values.iter().filter(|one| !one.value.trim().is_empty());
-    shown
-        .take(most)
-        .map(|one| ValueLink {
-            label: match filter {
-                "skill" => text::line(&skill_label(&one.value, skills), 40),
-                _ => text::line(&one.value, 40),
-            },
-            count: text::grouped(one.count),
-            link: only(filter, &one.value),
-        })
-        .collect()
 }

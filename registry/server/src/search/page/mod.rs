@@ -27,7 +27,8 @@ use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
-use crate::pages::text;
+use crate::pages::text::{LINE, TEASER};
+use crate::pages::{auth, text};
 use crate::search::fetched;
 use crate::search::overview::overview;
 use crate::search::query::{BY_CONTENT, SearchQuery};
@@ -128,7 +129,7 @@ pub(crate) async fn show(
         }
         let frame = Frame::of(context.config(), "search", &visitor);
         let registry = context.config().public_url();
-        let page = HomePage::new(frame, overview.ok().as_ref(), &registry, context.now());
+        let page = HomePage::new(frame, overview.ok(), &registry, context.now());
         return crate::pages::page(StatusCode::OK, &page);
     }
     let (status, page) = searched(&context, &visitor, request.query_string()).await;
@@ -286,16 +287,19 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
     // Only by relevance do they come last, so that folding them changes no order.
     let folds = query.order() == "relevance";
     let tagged = AddedValue::new(query, |query| &mut query.tag);
-    let views = |weak: bool| {
-        let is_weak = |hit: &&Hit| (folds && hit.matched.weak) == weak;
-        let hits = list.agents.iter().filter(is_weak);
+    let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
+        .agents
+        .into_iter()
+        .partition(|hit| folds && hit.matched.weak);
+    let views = |hits: Vec<Hit>| {
+        let hits = hits.into_iter();
         hits.map(|hit| HitView::new(hit, query, &tagged, now))
             .collect()
     };
     FoundAgents {
-        total: text::grouped(list.total),
-        hits: views(false),
-        weak: views(true),
+        total: text::grouped(&list.total),
+        hits: views(hits),
+        weak: views(weak),
         facets: facets::facets(query, &list.facets, list.total, names),
         resumed: list.order == "resumed",
         found_by: match list.mode.as_str() {
