@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::Facet;
 use uuid::Uuid;
 
 use super::frozen::FrozenOrder;
-use super::request::{FacetName, SortPosition};
+use super::request::SortPosition;
 
 /// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
 pub const FACET_VALUES: usize = 50;
@@ -30,7 +31,7 @@ pub struct SearchAnswer {
     /// page has room for hits.
     pub groups: Option<u64>,
     /// Requested facets, counted over all matches.
-    pub facets: BTreeMap<FacetName, FacetCounts>,
+    pub facets: BTreeMap<Facet, FacetCounts>,
     /// Hints for an empty result, or for parts of the query that did not count.
     pub hints: Vec<Hint>,
     /// Frozen order of the following pages, if it was requested and there are any.

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::index::SegmentId;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
 use super::filter::LISTED;
-use super::request::FacetName;
 use super::schema::Fields;
 
 /// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes, and
@@ -234,7 +234,7 @@ impl Overlay {
 
 /// Whether a document is of an agent that was listed.
 fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
-    let column = reader.fast_fields().str(FacetName::Lifecycle.as_str())?;
+    let column = reader.fast_fields().str(Facet::Lifecycle.as_str())?;
     let Some(column) = column else {
         return Ok(false);
     };

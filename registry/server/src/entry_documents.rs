@@ -2,6 +2,7 @@
 //! ([`ENTRIES`](crate::caller::ENTRIES)), so nothing but a door that adds it can find or count them.
 
 use a2a_registry_api::ard::{Entry, Publisher, TrustManifest};
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Action;
@@ -85,12 +86,16 @@ fn document(
         attributes: attributes(&entry),
         name: row.display_name.clone(),
         description: row.description.clone().unwrap_or_default(),
-        domain: of.name.clone(),
         other_texts: entry.representative_queries.clone(),
-        tags: entry.tags.clone(),
-        skill_ids: entry.capabilities.clone(),
-        lifecycle: ShownLifecycle::Approved.as_str().to_owned(),
-        liveness: LivenessState::Fresh.as_str().to_owned(),
+        facets: FacetMap::from([
+            (Facet::Domain, vec![of.name.clone()]),
+            (Facet::Tag, entry.tags.clone()),
+            (Facet::Skill, entry.capabilities.clone()),
+            (Facet::Trust, vec!["none".to_owned()]),
+            (Facet::Lifecycle, vec![ShownLifecycle::Approved.to_string()]),
+            (Facet::Liveness, vec![LivenessState::Fresh.to_string()]),
+            (Facet::Unmanaged, vec!["false".to_owned()]),
+        ]),
         visible_to: labels(context),
         created_at: row.created_at,
         updated_at: row.updated_at.unwrap_or(row.changed_at),

@@ -113,7 +113,8 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = bound_summary(lasting_summary(context, record));
-    let part = filtered_part(&listed_facts(context, record));
+    let facts = listed_facts(context, record);
+    let trust = u8::try_from(facts.trust).ok();
     let whole = rendered(&summary)?;
     let listed = ListedAgent::read(&whole).and_then(|agent| agent.entry());
     let (hit, skills) = render_apart(card, summary)?;
@@ -135,10 +136,10 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
-        preference: duplicates::preference(card, &record.agent.domain, part.trust),
+        preference: duplicates::preference(card, &record.agent.domain, trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
-        ..part
+        ..filtered_part(&facts)
     })
 }
 

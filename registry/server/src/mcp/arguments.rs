@@ -155,7 +155,11 @@ impl SearchAgents {
             sort: self.sort,
             page_size: Some(size),
             page_token: self.page_token,
-            ..SearchQuery::default()
+            facets: Vec::new(),
+            fields: Vec::new(),
+            mode: None,
+            group: None,
+            explain: None,
         })
     }
 }

@@ -7,11 +7,12 @@ use a2a_registry_api::limits::{
     LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
     MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
 };
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
 use a2a_registry_policy::PolicySet;
-use a2a_registry_search::{FacetName, Filters, HitParts, SearchRequest, Sort};
+use a2a_registry_search::{Filters, HitParts, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
@@ -237,50 +238,37 @@ impl SearchQuery {
         })
     }
 
-    fn filters(&self) -> Result<Filters, AppError> {
-        let raw = Filters {
-            skill: self.skill.clone(),
-            tag: self.tag.clone(),
-            capability: self.capability.clone(),
-            binding: self.binding.clone(),
-            protocol_version: self.protocol_version.clone(),
-            provider: self.provider.clone(),
-            domain: self.domain.clone(),
-            auth: self.auth.clone(),
-            input_mode: self.input_mode.clone(),
-            output_mode: self.output_mode.clone(),
-            label: self.label.clone(),
-            lifecycle: self.lifecycle.clone(),
-            liveness: self.liveness.clone(),
-            signature: self.signature.clone(),
-            unmanaged: self.unmanaged.clone(),
-            ..Filters::default()
-        };
-        checked(raw, self.trust.as_deref())
+    /// The values that are given for a filter.
+    pub(crate) fn values(&self, filter: Facet) -> &[String] {
+        match filter {
+            Facet::Tag => &self.tag,
+            Facet::Skill => &self.skill,
+            Facet::Capability => &self.capability,
+            Facet::Binding => &self.binding,
+            Facet::ProtocolVersion => &self.protocol_version,
+            Facet::Provider => &self.provider,
+            Facet::Domain => &self.domain,
+            Facet::Auth => &self.auth,
+            Facet::InputMode => &self.input_mode,
+            Facet::OutputMode => &self.output_mode,
+            Facet::Label => &self.label,
+            Facet::Trust => self.trust.as_slice(),
+            Facet::Lifecycle => &self.lifecycle,
+            Facet::Liveness => &self.liveness,
+            Facet::Signature => &self.signature,
+            Facet::Unmanaged => &self.unmanaged,
+        }
     }
 
+    fn filters(&self) -> Result<Filters, AppError> {
+        checked(FacetMap::from_fn(|facet| self.values(facet).to_vec()))
+    }
+
+    /// The number of values that count against the limit: those of lists.
     fn filter_count(&self) -> usize {
-        [
-            &self.skill,
-            &self.tag,
-            &self.capability,
-            &self.binding,
-            &self.protocol_version,
-            &self.provider,
-            &self.domain,
-            &self.auth,
-            &self.input_mode,
-            &self.output_mode,
-            &self.label,
-            &self.lifecycle,
-            &self.liveness,
-            &self.signature,
-            &self.unmanaged,
-            &self.collection,
-        ]
-        .iter()
-        .map(|values| values.len())
-        .sum()
+        let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
+        let values = lists.map(|facet| self.values(*facet).len());
+        values.sum::<usize>() + self.collection.len()
     }
 
     fn sort(&self) -> Result<Sort, AppError> {
@@ -333,12 +321,11 @@ impl SearchQuery {
         })
     }
 
-    fn facet_names(&self, limit: usize) -> Result<Vec<FacetName>, AppError> {
+    fn facet_names(&self, limit: usize) -> Result<Vec<Facet>, AppError> {
         let mut names = Vec::new();
         for name in split(&self.facets) {
-            let facet = FacetName::parse(name).ok_or_else(|| {
-                let known: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
-                AppError::invalid("/facets", format!("facets are {}", known.join(", ")))
+            let facet: Facet = name.parse().map_err(|_| {
+                AppError::invalid("/facets", format!("facets are {}", Facet::names()))
             })?;
             if !names.contains(&facet) {
                 names.push(facet);

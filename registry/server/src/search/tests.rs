@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use a2a_crawler::SystemClock;
+use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_search::{FacetName, Index};
+use a2a_registry_search::Index;
 use actix_web::body::to_bytes;
 use actix_web::dev::Service;
 use actix_web::test::{TestRequest, init_service};
@@ -236,7 +237,7 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
 #[actix_web::test]
 async fn as_many_facets_are_counted_as_are_allowed() {
     let (_folder, context) = registry().await;
-    let names: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
+    let names: Vec<&str> = Facet::ALL.iter().map(|facet| facet.as_str()).collect();
     let most = context.config().limits.facets;
     assert_eq!(most, 12);
     let search = |facets: &str| format!("/v1/agents?facets={facets}");
