@@ -65,6 +65,7 @@ mod schema;
 mod search;
 mod seen;
 mod similar;
+mod stable_hash;
 mod stamp;
 mod statistics;
 mod suggest;

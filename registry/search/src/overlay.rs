@@ -6,7 +6,7 @@
 //! up.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::iter::once;
 use std::sync::Arc;
 
 use a2a_registry_domain::facet::Facet;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::filter::LISTED;
 use super::schema::Fields;
+use super::stable_hash::stable_hash;
 
 /// Multiple of [`overlay_limit`](super::IndexConfig::overlay_limit) at which the overlay stops recording changes, and
 /// searches fail.
@@ -217,8 +218,8 @@ impl Overlay {
                         .alive_bitset()
                         .is_none_or(|alive| alive.is_alive(postings.doc()))
                     {
-                        let one = BuildHasherDefault::<DefaultHasher>::default();
-                        digest ^= one.hash_one((id, &still_seen_by));
+                        let labels = still_seen_by.iter().map(String::as_bytes);
+                        digest ^= stable_hash(once(&id.as_bytes()[..]).chain(labels));
                     }
                     documents.push((postings.doc(), still_seen_by));
                     postings.advance();

@@ -1,12 +1,12 @@
 //! Search request: text, filters, sort order, page and facets.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use uuid::Uuid;
 
 use crate::property::ExactFilter;
+use crate::stable_hash::stable_hash;
 use crate::vectors::{Snapshot, Vectors};
 
 /// The most words of a query that are searched for; the rest is ignored, which a hint reports.
@@ -105,13 +105,9 @@ impl Meaning {
     /// Digest of everything in the query and in these vectors that decides which agents are near, and how near; the
     /// same in every process that holds the same vectors.
     pub(super) fn digest(&self, vectors: &Snapshot) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        vectors.digest().hash(&mut hasher);
-        self.query
-            .iter()
-            .for_each(|number| number.to_bits().hash(&mut hasher));
-        self.cutoff.to_bits().hash(&mut hasher);
-        hasher.finish()
+        let numbers = self.query.iter().chain([&self.cutoff]);
+        let numbers: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+        stable_hash([&vectors.digest().to_le_bytes()[..], numbers.as_slice()])
     }
 }
 

@@ -17,7 +17,6 @@ mod quantised;
 mod slots;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +25,8 @@ use arc_swap::ArcSwap;
 use chunk::{CHUNK, Chunk, VectorPlace};
 use file::VectorFile;
 use uuid::Uuid;
+
+use super::stable_hash::stable_hash;
 
 pub use codes::MAX_CODES;
 pub use error::VectorsError;
@@ -266,7 +267,7 @@ impl Vectors {
 
 /// Digest of an agent and its vectors.
 fn digest(id: Uuid, vectors: &AgentVectors) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one((id, vectors.as_bytes()))
+    stable_hash([&id.as_bytes()[..], vectors.as_bytes()])
 }
 
 /// Chunk of a slot, and its index there.
