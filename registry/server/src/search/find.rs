@@ -1,5 +1,8 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
+use std::sync::Arc;
+
+use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
     ALWAYS, ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, Sort, ValueCount,
     ValueCounts,
@@ -72,8 +75,8 @@ pub(crate) async fn found(
     extra: &Extra,
 ) -> Result<Found, AppError> {
     let search = Search::prepare(context, caller, query, extra).await?;
+    let policies = Arc::clone(&search.policies);
     let found = search.run(context, caller).await?;
-    let policies = context.policies.in_force();
     let ids = || found.answer.hits.iter().map(|row| row.id).collect();
     let shown = || Shown::Agents(ids());
     context.dry_runs.answered(&policies, caller, shown);
@@ -86,6 +89,8 @@ pub(crate) struct Search<'a> {
     extra: &'a Extra,
     /// The query, its door and its filters: what an answer and a page token belong to.
     canonical: String,
+    /// The policies that decide what is found: another set may be in force before the search ends.
+    pub(crate) policies: Arc<PolicySet>,
     labels: Vec<String>,
     within: Within,
     asked: Mode,
@@ -104,7 +109,8 @@ impl<'a> Search<'a> {
         extra: &'a Extra,
     ) -> Result<Self, AppError> {
         demand_database(context)?;
-        let mut labels = caller.labels(&context.policies.in_force());
+        let policies = context.policies.in_force();
+        let mut labels = caller.labels(&policies);
         // Who finds nothing at all finds no entries either.
         let label = extra.label.filter(|_| !labels.is_empty());
         // Policies are about agents: they do not narrow these.
@@ -125,6 +131,7 @@ impl<'a> Search<'a> {
             query,
             extra,
             canonical,
+            policies,
             labels,
             within,
             asked,
@@ -158,11 +165,15 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// `Invalid` for a bad parameter.
-    fn request(&self, context: &Context, caller: &Caller) -> Result<SearchRequest, AppError> {
-        let policies = context.policies.in_force();
+    pub(super) fn request(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<SearchRequest, AppError> {
         let limits = &context.config.limits;
-        let mut request = self.query.request(caller, &policies, limits)?;
+        let mut request = self.query.request(limits)?;
         request.visible_to.clone_from(&self.labels);
+        request.class = caller.class_labels(&self.policies);
         request.meaning = self.meant.as_ref().map(|meant| meant.meaning.clone());
         request.filters.within.clone_from(&self.within.filters);
         request.filters.exact.clone_from(&self.extra.exact);

@@ -11,7 +11,6 @@ use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{Filters, HitParts, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -19,7 +18,6 @@ use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
 use crate::agents::documents::name_key;
-use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::filters::checked;
@@ -193,16 +191,9 @@ pub struct LookupQuery {
 }
 
 impl SearchQuery {
-    /// The request the index takes, for this caller. Everything is checked here.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the parameter.
-    pub(crate) fn request(
-        &self,
-        caller: &Caller,
-        policies: &PolicySet,
-        limits: &LimitsConfig,
-    ) -> Result<SearchRequest, AppError> {
+    /// The request that the index takes, without the labels of a caller. Everything is checked here; an error is `Invalid`
+    /// and names the parameter.
+    pub(crate) fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest, AppError> {
         let text = self
             .q
             .as_deref()
@@ -222,8 +213,6 @@ impl SearchQuery {
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
-            visible_to: caller.labels(policies),
-            class: caller.class_labels(policies),
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
             explain: fields.has(HitFields::EXPLAIN),

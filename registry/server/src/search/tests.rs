@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::ids::SystemEntropy;
+use a2a_registry_policy::{PolicySet, PolicyText};
 use a2a_registry_search::Index;
 use actix_web::body::to_bytes;
 use actix_web::dev::Service;
@@ -232,6 +233,28 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
     drop((waiting, permits));
     let (status, _, list) = get(&context, "/v1/agents?q=flights").await;
     assert_eq!((status, &list["total"]), (200, &Value::from(0)));
+}
+
+#[actix_web::test]
+async fn labels_and_class_of_a_search_come_from_one_policy_set() {
+    let (_folder, context) = registry().await;
+    let (caller, query, extra) = (client(1), SearchQuery::default(), Extra::default());
+    let search = Search::prepare(&context, &caller, &query, &extra);
+    let search = search.await.unwrap();
+    let before = context.policies.in_force();
+    let tagged = PolicyText {
+        id: "tagged".to_owned(),
+        text: r#"permit (principal, action == Action::"discover", resource)
+            when { resource.tags.contains("x") };"#
+            .to_owned(),
+    };
+    let next = PolicySet::compile(1, &[tagged]).unwrap();
+    assert_ne!(caller.class_labels(&next), caller.class_labels(&before));
+    // Another set is in force before the search runs.
+    context.policies.enforce(Arc::new(next));
+    let request = search.request(&context, &caller).unwrap();
+    assert_eq!(request.visible_to, caller.labels(&before));
+    assert_eq!(request.class, caller.class_labels(&before));
 }
 
 #[actix_web::test]
