@@ -79,7 +79,7 @@ pub(crate) async fn collections_to_keep(on: &impl Handle) -> Result<String, Stor
 }
 
 /// The part of a search document that filters ask for; the rest is empty.
-pub(crate) fn filtered_part(agent: &AgentFacts) -> Document {
+fn filtered_part(agent: &AgentFacts) -> Document {
     let named = |name: &String| SkillText {
         name: name.clone(),
         ..SkillText::default()
