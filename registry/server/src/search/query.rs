@@ -232,16 +232,13 @@ impl SearchQuery {
     }
 
     fn sort(&self) -> Result<Sort, AppError> {
-        match self.sort.as_deref() {
-            None | Some("relevance") => Ok(Sort::Relevance),
-            Some("name") => Ok(Sort::Name),
-            Some("updated") => Ok(Sort::Updated),
-            Some("newest") => Ok(Sort::Newest),
-            Some(_) => Err(AppError::invalid(
-                "/sort",
-                "sort is one of relevance, name, updated, newest",
-            )),
-        }
+        let Some(name) = self.sort.as_deref() else {
+            return Ok(Sort::default());
+        };
+        let sort = Sort::ALL.into_iter().find(|sort| sort.as_str() == name);
+        sort.ok_or_else(|| {
+            AppError::invalid("/sort", "sort is one of relevance, name, updated, newest")
+        })
     }
 
     fn grouped(&self) -> Result<bool, AppError> {
