@@ -19,7 +19,12 @@ const PACKAGES: [Package; 15] = [
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
     ("registry/domain", "a2a-registry-domain", &["a2a-card"], &[]),
-    ("registry/policy", "a2a-registry-policy", &[], &[]),
+    (
+        "registry/policy",
+        "a2a-registry-policy",
+        &["a2a-registry-domain"],
+        &[],
+    ),
     ("registry/simd", "a2a-registry-simd", &[], &[]),
     (
         "registry/store",
@@ -35,7 +40,7 @@ const PACKAGES: [Package; 15] = [
     (
         "registry/search",
         "a2a-registry-search",
-        &["a2a-registry-simd"],
+        &["a2a-registry-domain", "a2a-registry-simd"],
         &[],
     ),
     (

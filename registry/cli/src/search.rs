@@ -7,6 +7,7 @@ use a2a_registry_server::search::query::SearchQuery;
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use url::form_urlencoded::parse;
 
 use super::client::{Client, encode};
 use super::console::Console;
@@ -172,52 +173,27 @@ impl SearchArgs {
 
     /// The same search, going on at a token: a command to type.
     fn next_page(&self, token: &str) -> String {
-        let mut words = vec![invocation::program(), "search".to_owned()];
-        let mut flag = |name: &str, value: &str| {
-            words.push(format!("--{name}"));
-            words.push(invocation::quote(value));
+        let query = SearchQuery {
+            page_token: Some(token.to_owned()),
+            ..self.query()
         };
-        let lists = [
-            ("tag", &self.tag),
-            ("skill", &self.skill),
-            ("capability", &self.capability),
-            ("binding", &self.binding),
-            ("protocol-version", &self.protocol_version),
-            ("provider", &self.provider),
-            ("domain", &self.domain),
-            ("auth", &self.auth),
-            ("input-mode", &self.input_mode),
-            ("output-mode", &self.output_mode),
-            ("lifecycle", &self.lifecycle),
-            ("liveness", &self.liveness),
-            ("signature", &self.signature),
-            ("label", &self.label),
-            ("collection", &self.collection),
-            ("facets", &self.facets),
-            ("fields", &self.fields),
-        ];
-        for (name, values) in lists {
-            values.iter().for_each(|value| flag(name, value));
+        let mut words = vec![invocation::program(), "search".to_owned()];
+        let parameters = serde_html_form::to_string(&query).unwrap_or_default();
+        for (name, value) in parse(parameters.as_bytes()) {
+            let flag = match &*name {
+                // The words stand at the end.
+                "q" => continue,
+                "page_size" => "limit",
+                name => name,
+            };
+            words.push(format!("--{}", flag.replace('_', "-")));
+            // These flags take no value.
+            if !["unmanaged", "explain"].contains(&flag) {
+                words.push(invocation::quote(&value));
+            }
         }
-        let single = [
-            ("trust", &self.trust),
-            ("sort", &self.sort),
-            ("mode", &self.mode),
-            ("group", &self.group),
-        ];
-        for (name, value) in single {
-            value.iter().for_each(|value| flag(name, value));
-        }
-        self.limit
-            .iter()
-            .for_each(|limit| flag("limit", &limit.to_string()));
-        self.saved.iter().for_each(|name| flag("saved", name));
-        flag("page-token", token);
-        if self.unmanaged {
-            words.push("--unmanaged".to_owned());
-        }
-        if self.explain {
-            words.push("--explain".to_owned());
+        if let Some(name) = &self.saved {
+            words.extend(["--saved".to_owned(), invocation::quote(name)]);
         }
         if !self.words.is_empty() {
             words.push("--".to_owned());
@@ -333,6 +309,8 @@ fn facets(console: &Console, list: &AgentList) -> Result<(), Failure> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use a2a_registry_domain::facet::Facet;
+
     use super::*;
 
     #[test]
@@ -361,22 +339,11 @@ mod tests {
             #[command(flatten)]
             search: SearchArgs,
         }
-        let names = [
-            "tag",
-            "skill",
-            "capability",
-            "binding",
-            "protocol-version",
-            "provider",
-            "domain",
-            "auth",
-            "input-mode",
-            "output-mode",
-            "trust",
-            "lifecycle",
-            "liveness",
-            "signature",
-            "label",
+        let facets = Facet::ALL
+            .iter()
+            .filter(|facet| **facet != Facet::Unmanaged);
+        let facets = facets.map(|facet| facet.as_str().replace('_', "-"));
+        let others = [
             "collection",
             "sort",
             "facets",
@@ -384,6 +351,7 @@ mod tests {
             "group",
             "page-token",
         ];
+        let names: Vec<String> = facets.chain(others.map(str::to_owned)).collect();
         let mut words = vec![
             "search".to_owned(),
             "book".into(),

@@ -4,6 +4,7 @@
 pub mod admission_rules;
 pub mod coverage;
 pub mod event;
+pub mod facet;
 pub mod ids;
 pub mod lifecycle;
 pub mod open_enum;

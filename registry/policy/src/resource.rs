@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_domain::facet::Facet;
+use a2a_registry_domain::trust::TrustLevel;
 use cedar_policy::{Entity, EntityUid, RestrictedExpression};
 
 use crate::policy::entity;
@@ -53,6 +55,38 @@ pub trait Collections: std::fmt::Debug + Send + Sync {
 }
 
 impl AgentFacts {
+    /// The values that the agent has of a facet.
+    pub fn values(&self, facet: Facet) -> Vec<String> {
+        let one = |value: &str| vec![value.to_owned()];
+        match facet {
+            Facet::Tag => self.tags.clone(),
+            Facet::Skill => self.skills.clone(),
+            Facet::Capability => self.capabilities.clone(),
+            Facet::Binding => self.bindings.clone(),
+            Facet::ProtocolVersion => self.protocol_versions.clone(),
+            Facet::Provider => vec![self.provider.to_lowercase()],
+            Facet::Domain => one(&self.domain),
+            Facet::Auth => self.auth.clone(),
+            Facet::InputMode => self.input_modes.clone(),
+            Facet::OutputMode => self.output_modes.clone(),
+            Facet::Label => self.labels.clone(),
+            Facet::Trust => one(self.trust_level().map_or("none", TrustLevel::as_str)),
+            Facet::Lifecycle => one(&self.lifecycle),
+            Facet::Liveness => one(&self.liveness),
+            Facet::Signature => one(&self.signature),
+            Facet::Unmanaged => {
+                let is_unmanaged = !self.owner_present && !self.sponsor_present;
+                vec![is_unmanaged.to_string()]
+            }
+        }
+    }
+
+    /// The trust level; `None` if the agent has none.
+    pub fn trust_level(&self) -> Option<TrustLevel> {
+        let level = usize::try_from(self.trust).ok()?;
+        TrustLevel::ALL.get(level).copied()
+    }
+
     /// The agent as Cedar's entities, itself first; `collections` hold it.
     ///
     /// # Errors

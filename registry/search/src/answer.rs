@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use a2a_registry_domain::facet::Facet;
 use uuid::Uuid;
 
-use super::request::{FacetName, SortPosition};
+use super::request::SortPosition;
 
 /// The most values that a facet lists; [`FacetCounts::other_count`] sums up the rest.
 pub const FACET_VALUES: usize = 50;
@@ -28,7 +29,7 @@ pub struct SearchAnswer {
     /// page has room for hits.
     pub groups: Option<u64>,
     /// Requested facets, counted over all matches.
-    pub facets: BTreeMap<FacetName, FacetCounts>,
+    pub facets: BTreeMap<Facet, FacetCounts>,
     /// Hints for an empty result, or for parts of the query that did not count.
     pub hints: Vec<Hint>,
     /// Generation of the index that was searched.

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::index::SegmentComponent;
 use tantivy::postings::Postings;
 use tantivy::schema::IndexRecordOption;
@@ -20,7 +21,6 @@ use tantivy::{
 
 use super::collect::AgentIds;
 use super::error::IndexError;
-use super::request::FacetName;
 use super::schema::Fields;
 use super::{Index, lock};
 
@@ -259,7 +259,7 @@ fn holds_its_values(
     fields: &Fields,
     document: DocId,
 ) -> Result<bool, IndexError> {
-    for facet in FacetName::ALL {
+    for &facet in Facet::ALL {
         let Some(column) = reader.fast_fields().str(facet.as_str())? else {
             continue;
         };

@@ -1,5 +1,6 @@
 //! Documents, the input of the index: one [`Document`] per agent.
 
+use a2a_registry_domain::facet::FacetMap;
 use uuid::Uuid;
 
 /// The longest value, in bytes, of a filter, a facet or a lookup. A longer one is left out of the index, so it can
@@ -35,42 +36,12 @@ pub struct Document {
     pub description: String,
     /// The provider's organisation as text.
     pub provider: String,
-    /// The domain that publishes the card; searched, and an exact filter and facet.
-    pub domain: String,
     /// The skills with their texts, in the card's order.
     pub skills: Vec<SkillText>,
     /// Texts of the card outside its model: searched at a low weight.
     pub other_texts: Vec<String>,
-    /// Every tag of the agent, for filter and facet.
-    pub tags: Vec<String>,
-    /// Every skill id, for filter and facet.
-    pub skill_ids: Vec<String>,
-    /// Capabilities: `streaming`, `push_notifications`, `extended_agent_card` or an extension's URI.
-    pub capabilities: Vec<String>,
-    /// Bindings of the interfaces.
-    pub bindings: Vec<String>,
-    /// Protocol versions as `Major.Minor`.
-    pub protocol_versions: Vec<String>,
-    /// Authentication schemes, `none` included.
-    pub auth: Vec<String>,
-    /// Media types that the agent accepts.
-    pub input_modes: Vec<String>,
-    /// Media types that the agent produces.
-    pub output_modes: Vec<String>,
-    /// Curators' labels, each as `key=value`.
-    pub labels: Vec<String>,
-    /// The provider's organisation, lower-cased, for filter and facet; empty when the card names none.
-    pub provider_key: String,
-    /// Lifecycle as shown: `pending`, `approved`, `suspended`, …
-    pub lifecycle: String,
-    /// Liveness: `fresh`, `stale` or `gone`.
-    pub liveness: String,
-    /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
-    pub signature: String,
-    /// Whether neither an owner nor a sponsor answers for the agent.
-    pub unmanaged: bool,
-    /// Trust level 0 to 4; `None` if the agent has none. A higher number counts as 4.
-    pub trust: Option<u8>,
+    /// The values of each facet; empty ones are none. The domain and the values about the protocol are searched too.
+    pub facets: FacetMap<Vec<String>>,
     /// Visibility labels; a caller needs one of them to see the agent. An agent without any is invisible to everybody.
     pub visible_to: Vec<String>,
     /// Identifier in catalogs; empty for an agent that catalogs do not list.

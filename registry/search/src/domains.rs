@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::columnar::StrColumn;
 
 use super::Index;
 use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
-use super::request::FacetName;
 
 impl Index {
     /// Counts the domains of the agents that a search without filters finds. A facet lists only its most frequent
@@ -22,7 +22,7 @@ impl Index {
         let seen = seen.agents(&view.searcher)?;
         let mut segments: Vec<(StrColumn, Bits)> = Vec::new();
         for (reader, seen) in seen.readers() {
-            if let Some(column) = reader.fast_fields().str(FacetName::Domain.as_str())? {
+            if let Some(column) = reader.fast_fields().str(Facet::Domain.as_str())? {
                 let held = held(&column, seen);
                 segments.push((column, held));
             }

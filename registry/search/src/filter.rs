@@ -3,8 +3,10 @@
 //! Filter conditions are not scored, so they are not part of the text's boolean query: each condition becomes a bit
 //! set, sets of frequent values are shared between searches, and the text query tests one bit per match.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::Facet;
 use moka::sync::Cache;
 use tantivy::index::SegmentId;
 use tantivy::query::{BooleanQuery, Query, TermQuery};
@@ -15,8 +17,8 @@ use super::analysis::asked_pieces;
 use super::bits::Bits;
 use super::error::IndexError;
 use super::overlay::Excluded;
-use super::request::{FacetName, Filters, MAX_FILTER_VALUES, MAX_WITHIN};
-use super::schema::{Fields, trust_value};
+use super::request::{Filters, MAX_FILTER_VALUES, MAX_WITHIN};
+use super::schema::Fields;
 use super::visibility::Viewer;
 
 /// Documents of a segment from which sets are shared; in smaller segments the search is too fast to benefit.
@@ -261,7 +263,7 @@ const GONE: &str = "gone";
 
 /// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
-    let field = fields.exact(FacetName::Lifecycle);
+    let field = fields.exact(Facet::Lifecycle);
     let lifecycles = LISTED.iter();
     Clause {
         common: true,
@@ -281,7 +283,7 @@ pub(super) fn unlisted(fields: &Fields) -> Clause {
 fn not_gone(fields: &Fields) -> Clause {
     Clause {
         alternatives: vec![vec![Term::from_field_text(
-            fields.exact(FacetName::Liveness),
+            fields.exact(Facet::Liveness),
             GONE,
         )]],
         negated: true,
@@ -298,8 +300,7 @@ pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
 /// All conditions of the filters.
 pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
     let listed_values = filters
-        .lists()
-        .iter()
+        .used()
         .map(|(_, values)| values.len())
         .sum::<usize>();
     let exact_values = filters
@@ -321,10 +322,10 @@ pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>,
         });
     }
     let mut clauses = explicit(fields, filters);
-    if filters.lifecycle.is_empty() {
+    if filters.values[Facet::Lifecycle].is_empty() {
         clauses.push(listed(fields));
     }
-    if filters.liveness.is_empty() {
+    if filters.values[Facet::Liveness].is_empty() {
         clauses.push(not_gone(fields));
     }
     if !filters.within.is_empty() {
@@ -339,32 +340,25 @@ pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>,
 
 /// The conditions that filters name themselves.
 fn explicit(fields: &Fields, filters: &Filters) -> Vec<Clause> {
-    let lists = filters.lists().into_iter();
-    let used = lists.filter(|(_, values)| !values.is_empty());
-    let mut clauses: Vec<Clause> = used
+    let mut clauses: Vec<Clause> = filters
+        .used()
         .map(|(facet, values)| condition(fields, facet, values))
         .collect();
     clauses.extend(filters.exact.iter().map(|one| {
         let values = one.values.iter();
         any_of(values.map(|value| one.property.term(fields, value)))
     }));
-    if let Some(least) = filters.trust_at_least {
-        let field = fields.exact(FacetName::Trust);
-        clauses.push(any_of(
-            (least..=4).map(|level| Term::from_field_text(field, trust_value(Some(level)))),
-        ));
-    }
     clauses
 }
 
 /// The condition that at least one of these holds, as written in the query syntax. There a provider matches by words of
 /// its name too, like a skill.
-pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Clause {
+pub(super) fn any_condition(fields: &Fields, any: &[(Facet, String)]) -> Clause {
     let mut alternatives = Vec::new();
     for (facet, value) in any {
         let one = condition(fields, *facet, std::slice::from_ref(value));
         alternatives.extend(one.alternatives);
-        if *facet == FacetName::Provider {
+        if *facet == Facet::Provider {
             alternatives.extend(words(fields.provider_words, value));
         }
     }
@@ -375,17 +369,20 @@ pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Cla
 }
 
 /// The condition of having at least one of these values.
-fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
+fn condition(fields: &Fields, facet: Facet, values: &[String]) -> Clause {
     let field = fields.exact(facet);
-    let values_as = |form: fn(&str) -> String| {
-        let values = values.iter();
-        any_of(values.map(|value| Term::from_field_text(field, &form(value))))
-    };
+    let indexed = values.iter().map(|value| indexed_form(facet, value));
     match facet {
-        FacetName::Skill => skill(fields, values),
-        // Providers and tags are indexed in lower case, so the values are lower-cased too.
-        FacetName::Provider | FacetName::Tag => values_as(str::to_lowercase),
-        _ => values_as(str::to_owned),
+        Facet::Skill => skill(fields, values),
+        _ => any_of(indexed.map(|value| Term::from_field_text(field, &value))),
+    }
+}
+
+/// A value in the form in which the index has it: providers and tags are indexed in lower case.
+pub(super) fn indexed_form(facet: Facet, value: &str) -> Cow<'_, str> {
+    match facet {
+        Facet::Provider | Facet::Tag => value.to_lowercase().into(),
+        _ => value.into(),
     }
 }
 
@@ -398,7 +395,7 @@ fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
 
 /// The condition of having a skill with this id, or all these words in the names of the agent's skills.
 fn skill(fields: &Fields, values: &[String]) -> Clause {
-    let ids = fields.exact(FacetName::Skill);
+    let ids = fields.exact(Facet::Skill);
     let mut alternatives = Vec::new();
     for value in values {
         alternatives.push(vec![Term::from_field_text(ids, value)]);
@@ -420,11 +417,8 @@ fn words(field: Field, text: &str) -> Option<Vec<Term>> {
     (!words.is_empty() && words.len() <= super::request::MAX_QUERY_WORDS).then_some(words)
 }
 
-/// The condition of having exactly this trust level.
-pub(super) fn trusted(fields: &Fields, level: Option<u8>) -> Clause {
-    let field = fields.exact(FacetName::Trust);
-    any_of(std::iter::once(Term::from_field_text(
-        field,
-        trust_value(level),
-    )))
+/// The condition of having exactly this trust level, or `none`.
+pub(super) fn trusted(fields: &Fields, level: &str) -> Clause {
+    let field = fields.exact(Facet::Trust);
+    any_of(std::iter::once(Term::from_field_text(field, level)))
 }

@@ -9,7 +9,7 @@ use super::error::IndexError;
 use super::filter::{Clause, clauses};
 use super::filtered::FilteredQuery;
 use super::query::{TextQuery, word_query};
-use super::request::{FacetName, Filters, SearchRequest};
+use super::request::{Filters, SearchRequest};
 use super::search::PreparedQuery;
 use super::seen::VisibleAgents;
 use super::syntax::{ParsedQuery, QueryPart};
@@ -176,16 +176,16 @@ fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
 
 /// All filters, and all conditions and exclusions of the query, each with the search without it.
 fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
-    let lists = filters.lists();
-    let used = lists.iter().filter(|(_, values)| !values.is_empty());
-    let trust = filters.trust_at_least.map(|_| FacetName::Trust);
+    let used = filters.used().map(|(facet, _)| facet);
     let mut all: Vec<Narrowing> = used
-        .map(|(facet, _)| *facet)
-        .chain(trust)
-        .map(|facet| Narrowing {
-            text: facet.as_str().to_owned(),
-            filters: filters.without(facet),
-            written: written.clone(),
+        .map(|facet| {
+            let mut rest = filters.clone();
+            rest.values[facet].clear();
+            Narrowing {
+                text: facet.as_str().to_owned(),
+                filters: rest,
+                written: written.clone(),
+            }
         })
         .collect();
     if !filters.within.is_empty() {

@@ -2,69 +2,38 @@
 
 use std::collections::HashSet;
 
+use a2a_registry_domain::facet::Facet;
+
 use super::analysis::{asked_pieces, pieces};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
+use super::filter::indexed_form;
 use super::languages::Languages;
-use super::request::{FacetName, Filters, MAX_QUERY_WORDS};
-use super::schema::{trust_value, truth};
+use super::request::{Filters, MAX_QUERY_WORDS};
 
 impl Filters {
     /// Whether an agent passes what these filters name. A filter without a lifecycle or liveness asks for none.
     pub fn hold(&self, agent: &Document) -> bool {
-        let lists = self.lists().into_iter();
-        let mut used = lists.filter(|(_, values)| !values.is_empty());
-        let by_lists = used.all(|(facet, values)| {
+        let by_values = self.used().all(|(facet, values)| {
             let mut values = values.iter();
             values.any(|value| has(agent, facet, value))
         });
-        let trusted = |least: u8| agent.trust.is_some_and(|level| level.min(4) >= least);
         let exactly = self.exact.iter().all(|one| {
             let mut values = one.values.iter();
             values.any(|value| one.property.is_of(agent, value))
         });
-        by_lists && exactly && self.trust_at_least.is_none_or(trusted)
+        by_values && exactly
     }
 }
 
 /// Whether an agent has this value of a facet, byte by byte.
-pub(super) fn has_exactly(agent: &Document, facet: FacetName, value: &str) -> bool {
-    let among = |list: &[String]| list.iter().any(|one| one == value && fits(one));
-    match facet {
-        FacetName::Tag => among(&agent.tags),
-        FacetName::Skill => among(&agent.skill_ids),
-        FacetName::Provider => agent.provider_key == value && fits(value),
-        _ => has(agent, facet, value),
-    }
+pub(super) fn has_exactly(agent: &Document, facet: Facet, value: &str) -> bool {
+    fits(value) && agent.facets[facet].iter().any(|one| one == value)
 }
 
 /// Whether an agent has this value, as the index compares it.
-fn has(agent: &Document, facet: FacetName, value: &str) -> bool {
-    let is = |one: &str| one == value && fits(one);
-    let among = |list: &[String]| list.iter().any(|one| is(one));
-    match facet {
-        FacetName::Tag => {
-            let value = value.to_lowercase();
-            agent.tags.iter().any(|tag| *tag == value && fits(tag))
-        }
-        FacetName::Skill => among(&agent.skill_ids) || has_words(agent, value),
-        FacetName::Capability => among(&agent.capabilities),
-        FacetName::Binding => among(&agent.bindings),
-        FacetName::ProtocolVersion => among(&agent.protocol_versions),
-        FacetName::Provider => {
-            let value = value.to_lowercase();
-            agent.provider_key == value && fits(&value)
-        }
-        FacetName::Domain => is(&agent.domain),
-        FacetName::Auth => among(&agent.auth),
-        FacetName::InputMode => among(&agent.input_modes),
-        FacetName::OutputMode => among(&agent.output_modes),
-        FacetName::Label => among(&agent.labels),
-        FacetName::Trust => is(trust_value(agent.trust)),
-        FacetName::Lifecycle => is(&agent.lifecycle),
-        FacetName::Liveness => is(&agent.liveness),
-        FacetName::Signature => is(&agent.signature),
-        FacetName::Unmanaged => is(truth(agent.unmanaged)),
-    }
+fn has(agent: &Document, facet: Facet, value: &str) -> bool {
+    has_exactly(agent, facet, &indexed_form(facet, value))
+        || facet == Facet::Skill && has_words(agent, value)
 }
 
 /// Whether the index has this value: it leaves out empty and long ones.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{DocAddress, Searcher, TantivyDocument};
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use super::error::IndexError;
 use super::filter::clauses;
 use super::property::Property;
 use super::rendered::{rendered_hit, with_skills};
-use super::request::{FacetName, Filters};
+use super::request::Filters;
 use super::schema::Fields;
 
 /// A document with a value; those that changed later come first.
@@ -33,7 +34,7 @@ impl Index {
     /// The errors of [`search`](Self::search).
     pub fn newest_with<T>(
         &self,
-        facet: FacetName,
+        facet: Facet,
         values: &[String],
         visible_to: &[String],
         most: usize,

@@ -8,13 +8,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::index::SegmentId;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
 use super::filter::LISTED;
-use super::request::FacetName;
 use super::schema::Fields;
 
 /// Documents of changed agents by segment, each with the labels of which a caller must hold one to still see it.
@@ -204,7 +204,7 @@ impl Overlay {
 
 /// Whether a document is of an agent that was listed.
 fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
-    let column = reader.fast_fields().str(FacetName::Lifecycle.as_str())?;
+    let column = reader.fast_fields().str(Facet::Lifecycle.as_str())?;
     let Some(column) = column else {
         return Ok(false);
     };

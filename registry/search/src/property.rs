@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_domain::facet::Facet;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Dictionary, StrColumn};
 use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
@@ -11,7 +12,7 @@ use super::bits::Bits;
 use super::collect::smaller;
 use super::document::Document;
 use super::error::IndexError;
-use super::request::{FacetName, SearchRequest};
+use super::request::SearchRequest;
 use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
 
 /// The most attributes of one agent that are indexed; the rest is left out.
@@ -27,7 +28,7 @@ const MARK: char = '\u{1}';
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Property {
     /// The values of a facet, as they are indexed.
-    Facet(FacetName),
+    Facet(Facet),
     /// The attributes with this path.
     Attribute(String),
     /// The identifier in catalogs.

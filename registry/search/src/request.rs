@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -45,7 +46,7 @@ pub struct SearchRequest {
     /// Position of the same search after which the page continues.
     pub after: Option<SortPosition>,
     /// Facets to count over all matches.
-    pub facets: Vec<FacetName>,
+    pub facets: Vec<Facet>,
     /// Whether duplicates are folded: of each group of duplicates among the matches one agent is a hit. Totals and facets
     /// count agents all the same.
     pub grouped: bool,
@@ -95,47 +96,28 @@ pub struct Meaning {
     pub alone: bool,
 }
 
-/// Filters on agents. Values inside one list are alternatives, different lists must all match; an empty list has no
-/// effect. Values are compared exactly, except where the member states otherwise.
+/// Filters on agents. Values of one facet are alternatives, different facets must all match; one without values has no
+/// effect. Values are compared exactly, but tags and providers in any case; a skill is also found by words that all occur
+/// in the names of the agent's skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Skill id, or words that all occur in the names of the agent's skills.
-    pub skill: Vec<String>,
-    /// Tag, in any case.
-    pub tag: Vec<String>,
-    /// Capability.
-    pub capability: Vec<String>,
-    /// Binding.
-    pub binding: Vec<String>,
-    /// Protocol version.
-    pub protocol_version: Vec<String>,
-    /// Provider's organisation, in any case.
-    pub provider: Vec<String>,
-    /// Domain.
-    pub domain: Vec<String>,
-    /// Authentication scheme.
-    pub auth: Vec<String>,
-    /// Media type that the agent accepts.
-    pub input_mode: Vec<String>,
-    /// Media type that the agent produces.
-    pub output_mode: Vec<String>,
-    /// Label as `key=value`.
-    pub label: Vec<String>,
-    /// Lifecycle; without one only `approved` and `deprecated` agents are found.
-    pub lifecycle: Vec<String>,
-    /// Liveness; without one all agents except the `gone` ones are found.
-    pub liveness: Vec<String>,
-    /// Result of checking the card's signatures.
-    pub signature: Vec<String>,
-    /// Whether nobody answers for the agent: `true` or `false`.
-    pub unmanaged: Vec<String>,
-    /// Minimum trust level, 0 to 4; agents without a level never reach it.
-    pub trust_at_least: Option<u8>,
+    /// Values of each facet. Without a lifecycle only `approved` and `deprecated` agents are found, and without a liveness
+    /// all agents except the `gone` ones.
+    pub values: FacetMap<Vec<String>>,
     /// Conditions on properties, which must all hold.
     pub exact: Vec<ExactFilter>,
     /// Filters of which agents must pass one, if there are any, at most [`MAX_WITHIN`]. Of these a filter without a
     /// lifecycle or liveness asks for none, and those within them are ignored.
     pub within: Vec<Filters>,
+}
+
+impl Filters {
+    /// The facets that are filtered by, each with its values.
+    pub(super) fn used(&self) -> impl Iterator<Item = (Facet, &[String])> {
+        let lists = self.values.entries();
+        let lists = lists.map(|(facet, values)| (facet, values.as_slice()));
+        lists.filter(|(_, values)| !values.is_empty())
+    }
 }
 
 /// Sort order of hits. Equal hits are ordered by id.
@@ -210,138 +192,5 @@ mod score_bits {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
         u32::deserialize(from).map(f32::from_bits)
-    }
-}
-
-/// A facet that can be counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FacetName {
-    /// Tags.
-    Tag,
-    /// Skill ids.
-    Skill,
-    /// Capabilities.
-    Capability,
-    /// Bindings.
-    Binding,
-    /// Protocol versions.
-    ProtocolVersion,
-    /// Providers, lower-cased.
-    Provider,
-    /// Domains.
-    Domain,
-    /// Authentication schemes.
-    Auth,
-    /// Media types that agents accept.
-    InputMode,
-    /// Media types that agents produce.
-    OutputMode,
-    /// Labels as `key=value`.
-    Label,
-    /// Trust levels `L0` to `L4`, and `none`.
-    Trust,
-    /// Lifecycles.
-    Lifecycle,
-    /// Liveness.
-    Liveness,
-    /// Result of checking the card's signatures.
-    Signature,
-    /// Whether nobody answers for the agent.
-    Unmanaged,
-}
-
-impl FacetName {
-    /// All facets, in the order of the contract.
-    pub const ALL: [Self; 16] = [
-        Self::Tag,
-        Self::Skill,
-        Self::Capability,
-        Self::Binding,
-        Self::ProtocolVersion,
-        Self::Provider,
-        Self::Domain,
-        Self::Auth,
-        Self::InputMode,
-        Self::OutputMode,
-        Self::Label,
-        Self::Trust,
-        Self::Lifecycle,
-        Self::Liveness,
-        Self::Signature,
-        Self::Unmanaged,
-    ];
-
-    /// The name in requests and responses, the same as the filter's.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tag => "tag",
-            Self::Skill => "skill",
-            Self::Capability => "capability",
-            Self::Binding => "binding",
-            Self::ProtocolVersion => "protocol_version",
-            Self::Provider => "provider",
-            Self::Domain => "domain",
-            Self::Auth => "auth",
-            Self::InputMode => "input_mode",
-            Self::OutputMode => "output_mode",
-            Self::Label => "label",
-            Self::Trust => "trust",
-            Self::Lifecycle => "lifecycle",
-            Self::Liveness => "liveness",
-            Self::Signature => "signature",
-            Self::Unmanaged => "unmanaged",
-        }
-    }
-
-    /// Parses a facet name; `None` if it is unknown.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|facet| facet.as_str() == name)
-    }
-}
-
-impl Filters {
-    /// All lists, each with its name.
-    pub(super) fn lists(&self) -> [(FacetName, &[String]); 15] {
-        [
-            (FacetName::Skill, &self.skill),
-            (FacetName::Tag, &self.tag),
-            (FacetName::Capability, &self.capability),
-            (FacetName::Binding, &self.binding),
-            (FacetName::ProtocolVersion, &self.protocol_version),
-            (FacetName::Provider, &self.provider),
-            (FacetName::Domain, &self.domain),
-            (FacetName::Auth, &self.auth),
-            (FacetName::InputMode, &self.input_mode),
-            (FacetName::OutputMode, &self.output_mode),
-            (FacetName::Label, &self.label),
-            (FacetName::Lifecycle, &self.lifecycle),
-            (FacetName::Liveness, &self.liveness),
-            (FacetName::Signature, &self.signature),
-            (FacetName::Unmanaged, &self.unmanaged),
-        ]
-    }
-
-    /// The same filters without those of one name.
-    pub(super) fn without(&self, facet: FacetName) -> Self {
-        let mut filters = self.clone();
-        match facet {
-            FacetName::Skill => filters.skill.clear(),
-            FacetName::Tag => filters.tag.clear(),
-            FacetName::Capability => filters.capability.clear(),
-            FacetName::Binding => filters.binding.clear(),
-            FacetName::ProtocolVersion => filters.protocol_version.clear(),
-            FacetName::Provider => filters.provider.clear(),
-            FacetName::Domain => filters.domain.clear(),
-            FacetName::Auth => filters.auth.clear(),
-            FacetName::InputMode => filters.input_mode.clear(),
-            FacetName::OutputMode => filters.output_mode.clear(),
-            FacetName::Label => filters.label.clear(),
-            FacetName::Lifecycle => filters.lifecycle.clear(),
-            FacetName::Liveness => filters.liveness.clear(),
-            FacetName::Signature => filters.signature.clear(),
-            FacetName::Unmanaged => filters.unmanaged.clear(),
-            FacetName::Trust => filters.trust_at_least = None,
-        }
-        filters
     }
 }

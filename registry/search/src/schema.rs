@@ -1,5 +1,6 @@
 //! Fields of the index, and the conversion of a [`Document`] into them.
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
@@ -12,7 +13,6 @@ use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX
 use super::folding::fold;
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::property::{MAX_ATTRIBUTES, attribute_key};
-use super::request::FacetName;
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
@@ -23,6 +23,16 @@ pub(super) const SKILL_SEPARATOR: &str = ",\n";
 
 /// Protocol values of nearly every agent. A query for "text" means something else, and would match all agents.
 pub(super) const TELL_NOTHING: [&str; 4] = ["application/json", "none", "text", "text/plain"];
+
+/// The facets whose values are searched as text too.
+pub(super) const PROTOCOL: [Facet; 6] = [
+    Facet::Capability,
+    Facet::Binding,
+    Facet::ProtocolVersion,
+    Facet::Auth,
+    Facet::InputMode,
+    Facet::OutputMode,
+];
 
 /// The name of the field of identifiers in catalogs.
 pub(super) const IDENTIFIER: &str = "identifier";
@@ -62,7 +72,7 @@ pub(super) struct Fields {
     pub group_low: Field,
     pub preference: Field,
     pub suggested: [Field; 3],
-    exact: [Field; FacetName::ALL.len()],
+    exact: FacetMap<Field>,
 }
 
 impl Fields {
@@ -78,7 +88,7 @@ impl Fields {
                     .set_index_option(IndexRecordOption::Basic),
             )
         };
-        let exact = FacetName::ALL.map(|facet| builder.add_text_field(facet.as_str(), value()));
+        let exact = FacetMap::from_fn(|facet| builder.add_text_field(facet.as_str(), value()));
         let fields = Self {
             id: builder.add_bytes_field("id", INDEXED),
             id_high: builder.add_u64_field("id_high", FAST),
@@ -115,8 +125,8 @@ impl Fields {
     }
 
     /// Field of the exact values of a filter or facet.
-    pub fn exact(&self, facet: FacetName) -> Field {
-        self.exact[facet as usize]
+    pub fn exact(&self, facet: Facet) -> Field {
+        self.exact[facet]
     }
 
     /// Term of an agent's id.
@@ -167,34 +177,8 @@ impl Fields {
     }
 
     fn add_values(&self, agent: &Document, out: &mut TantivyDocument) {
-        let lists: [(FacetName, &[String]); 11] = [
-            (FacetName::Tag, &agent.tags),
-            (FacetName::Skill, &agent.skill_ids),
-            (FacetName::Capability, &agent.capabilities),
-            (FacetName::Binding, &agent.bindings),
-            (FacetName::ProtocolVersion, &agent.protocol_versions),
-            (FacetName::Auth, &agent.auth),
-            (FacetName::InputMode, &agent.input_modes),
-            (FacetName::OutputMode, &agent.output_modes),
-            (FacetName::Label, &agent.labels),
-            (
-                FacetName::Provider,
-                std::slice::from_ref(&agent.provider_key),
-            ),
-            (FacetName::Domain, std::slice::from_ref(&agent.domain)),
-        ];
-        for (facet, values) in lists {
+        for (facet, values) in agent.facets.entries() {
             add_distinct(out, self.exact(facet), values.iter().map(String::as_str));
-        }
-        let trust = trust_value(agent.trust);
-        for (facet, value) in [
-            (FacetName::Trust, trust),
-            (FacetName::Lifecycle, agent.lifecycle.as_str()),
-            (FacetName::Liveness, agent.liveness.as_str()),
-            (FacetName::Signature, agent.signature.as_str()),
-            (FacetName::Unmanaged, truth(agent.unmanaged)),
-        ] {
-            add_distinct(out, self.exact(facet), std::iter::once(value));
         }
         add_distinct(
             out,
@@ -206,6 +190,7 @@ impl Fields {
         self.add_properties(agent, out);
 
         let [names, skills, tags] = self.suggested;
+        let all_tags = agent.facets[Facet::Tag].iter();
         let suggestions = [
             (names, vec![agent.name.as_str()]),
             (
@@ -217,7 +202,7 @@ impl Fields {
                     .map(|skill| skill.name.as_str())
                     .collect(),
             ),
-            (tags, agent.tags.iter().map(String::as_str).collect()),
+            (tags, all_tags.map(String::as_str).collect()),
         ];
         for (field, shown) in suggestions {
             let keys: Vec<String> = shown.into_iter().filter_map(suggestion_key).collect();
@@ -246,23 +231,6 @@ pub(super) fn analyzers() -> [(&'static str, TextAnalyzer); 2] {
         (TOKENIZER, TextAnalyzer::from(AgentTokenizer)),
         (LAYOUT, TextAnalyzer::from(LayoutTokenizer)),
     ]
-}
-
-/// Value of a trust level in the index.
-pub(super) fn trust_value(level: Option<u8>) -> &'static str {
-    match level {
-        None => "none",
-        Some(0) => "L0",
-        Some(1) => "L1",
-        Some(2) => "L2",
-        Some(3) => "L3",
-        Some(_) => "L4",
-    }
-}
-
-/// Value of a yes or no in the index.
-pub(super) fn truth(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
 }
 
 /// Separator of the folded form, which prefixes are compared with, and the text that is shown.
@@ -318,21 +286,16 @@ fn within_limits(agent: Document) -> AgentTexts {
         text.truncate(text.floor_char_boundary(*left));
         *left -= text.len();
     };
+    let mut facets = agent.facets;
     let mut texts = AgentTexts {
         name: agent.name,
         description: agent.description,
-        provider: format!("{} {}", agent.provider, agent.domain)
+        provider: format!("{} {}", agent.provider, facets[Facet::Domain].concat())
             .trim()
             .to_owned(),
-        protocol: [
-            agent.capabilities,
-            agent.bindings,
-            agent.protocol_versions,
-            agent.auth,
-            agent.input_modes,
-            agent.output_modes,
-        ]
-        .concat(),
+        protocol: PROTOCOL
+            .map(|facet| std::mem::take(&mut facets[facet]))
+            .concat(),
         skills: agent.skills,
         other: agent.other_texts,
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use a2a_registry_domain::trust::TrustLevel;
 use tantivy::collector::Count;
 use tantivy::query::{EnableScoring, Query};
 use tantivy::schema::Value;
@@ -425,7 +426,8 @@ impl Index {
         let view = inner.view()?;
         let mut hits = Vec::new();
         // From the highest trust level down; agents without a level come after them.
-        let levels = (0..=4).rev().map(Some).chain([None]);
+        let levels = TrustLevel::ALL.iter().rev().map(|level| level.as_str());
+        let levels = levels.chain(["none"]);
         let by_trust = levels.map(|level| vec![listed(fields), trusted(fields, level)]);
         for mut clauses in by_trust.chain([vec![unlisted(fields)]]) {
             if hits.len() == limit {

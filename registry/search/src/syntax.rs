@@ -6,11 +6,12 @@
 //! words, and a hint reports that. In a sentence, recognised by stop words outside the quotes, an unjoined quotation is
 //! plain text: it demands nothing, and a hint reports that too.
 
+use a2a_registry_domain::facet::Facet;
+
 use super::analysis::has_word;
 use super::asking::without_asking;
 use super::folding::fold;
 use super::languages::is_stop_word;
-use super::request::FacetName;
 
 /// The most phrases, exclusions, conditions, prefixes and joined words of one query; later ones are read as plain
 /// words.
@@ -24,7 +25,7 @@ pub(super) struct ParsedQuery {
     /// Demands, all of which must be met.
     pub demands: Vec<AnyOf>,
     /// Demands that consist of conditions only; of each at least one condition must hold.
-    pub conditions: Vec<Vec<(FacetName, String)>>,
+    pub conditions: Vec<Vec<(Facet, String)>>,
     /// Words or phrases that matches must not contain.
     pub excluded: Vec<QueryPart>,
     /// Distinct prefixes to search for, both optional and required ones.
@@ -45,7 +46,7 @@ pub(super) enum QueryPart {
     /// Prefix of a word.
     Beginning(String),
     /// Value of a field.
-    Condition(FacetName, String),
+    Condition(Facet, String),
 }
 
 /// A demand in disjunctive form: at least one of these groups must match, with all its operands.
@@ -290,11 +291,11 @@ impl Token<'_> {
     }
 }
 
-fn condition(field: &str) -> Option<FacetName> {
+fn condition(field: &str) -> Option<Facet> {
     match field {
-        "tag" => Some(FacetName::Tag),
-        "skill" => Some(FacetName::Skill),
-        "provider" => Some(FacetName::Provider),
+        "tag" => Some(Facet::Tag),
+        "skill" => Some(Facet::Skill),
+        "provider" => Some(Facet::Provider),
         _ => None,
     }
 }
@@ -387,8 +388,8 @@ mod tests {
         QueryPart::Words(text.into())
     }
 
-    fn tag(value: &str) -> (FacetName, String) {
-        (FacetName::Tag, value.into())
+    fn tag(value: &str) -> (Facet, String) {
+        (Facet::Tag, value.into())
     }
 
     #[test]
@@ -451,7 +452,7 @@ mod tests {
         );
         assert_eq!(read.excluded, [word("cheap"), phrase("last minute")]);
         assert_eq!(read.prefixes, ["ho", "book"]);
-        let conditions = [[tag("travel")], [(FacetName::Skill, "book it".into())]];
+        let conditions = [[tag("travel")], [(Facet::Skill, "book it".into())]];
         assert_eq!(read.conditions, conditions);
         assert!(!read.misread);
     }
@@ -465,10 +466,10 @@ mod tests {
         );
         let tags = read("tag:a OR tag:b provider:c");
         assert!(tags.demands.is_empty());
-        let provider = (FacetName::Provider, "c".to_owned());
+        let provider = (Facet::Provider, "c".to_owned());
         assert_eq!(tags.conditions, [vec![tag("a"), tag("b")], vec![provider]]);
         let mixed = read("a OR b AND tag:c");
-        let condition = QueryPart::Condition(FacetName::Tag, "c".into());
+        let condition = QueryPart::Condition(Facet::Tag, "c".into());
         assert_eq!(
             mixed.demands,
             [[vec![word("a")], vec![word("b"), condition]]]

@@ -14,7 +14,6 @@ use a2a_registry_store::entity::{agent, version};
 use serde::Deserialize;
 use url::Url;
 
-use crate::filters::trust_rank;
 use crate::signatures::KeyBinding;
 
 /// An agent with the content that a policy is asked about.
@@ -72,7 +71,7 @@ impl ShownCard<'_> {
                     .iter()
                     .filter_map(|one| one.protocol_version.clone()),
             ),
-            trust: level.and_then(trust_rank).map_or(-1, i64::from),
+            trust: level.map_or(-1, |level| level as i64),
             signature: signature.as_str().to_owned(),
             findings: distinct(findings.into_iter().map(|finding| finding.rule)),
             has_error: version.has_error,

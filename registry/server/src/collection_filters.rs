@@ -1,5 +1,6 @@
 //! Collections as filters: which of them hold an agent, judged from its facts and never from the index.
 
+use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_policy::{AgentFacts, Collections};
 use a2a_registry_search::{Document, Filters, SkillText};
 use a2a_registry_store::entity::collection;
@@ -78,29 +79,14 @@ pub(crate) async fn collections_to_keep(on: &impl Handle) -> Result<String, Stor
 }
 
 /// The part of a search document that filters ask for; the rest is empty.
-pub(crate) fn filtered_part(agent: &AgentFacts) -> Document {
+fn filtered_part(agent: &AgentFacts) -> Document {
     let named = |name: &String| SkillText {
         name: name.clone(),
         ..SkillText::default()
     };
     Document {
-        provider_key: agent.provider.to_lowercase(),
-        domain: agent.domain.clone(),
         skills: agent.skill_names.iter().map(named).collect(),
-        tags: agent.tags.clone(),
-        skill_ids: agent.skills.clone(),
-        capabilities: agent.capabilities.clone(),
-        bindings: agent.bindings.clone(),
-        protocol_versions: agent.protocol_versions.clone(),
-        auth: agent.auth.clone(),
-        input_modes: agent.input_modes.clone(),
-        output_modes: agent.output_modes.clone(),
-        labels: agent.labels.clone(),
-        lifecycle: agent.lifecycle.clone(),
-        liveness: agent.liveness.clone(),
-        signature: agent.signature.clone(),
-        unmanaged: !agent.owner_present && !agent.sponsor_present,
-        trust: u8::try_from(agent.trust).ok(),
+        facets: FacetMap::from_fn(|facet| agent.values(facet)),
         ..Document::default()
     }
 }

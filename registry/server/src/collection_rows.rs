@@ -4,6 +4,7 @@
 //! names must all fit, as in a search. It has neither words nor other collections, so it can be judged from an agent's rows.
 
 use a2a_registry_api::limits::{MAX_FILTER_TERMS, MAX_FILTER_TEXT};
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_search::Filters;
 use a2a_registry_store::entity::collection;
@@ -16,10 +17,6 @@ use crate::filters::checked;
 
 /// Where a request has the text of a filter.
 const FILTER: &str = "/filter";
-
-/// The names of filters in a collection.
-const NAMES: &str = "tag, skill, capability, binding, protocol_version, provider, domain, auth, input_mode, output_mode, \
-                     trust, signature, unmanaged, label, lifecycle, liveness";
 
 /// The accounts that answer for a collection.
 pub(crate) fn owners_of(row: &collection::Model) -> Vec<Uuid> {
@@ -59,24 +56,16 @@ pub(crate) fn read_filter(text: &str) -> Result<(String, Filters), AppError> {
         let detail = format!("a filter has 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
         return Err(AppError::invalid(FILTER, detail));
     }
-    let mut filters = Filters::default();
-    let mut trust = None;
+    let mut values = FacetMap::<Vec<String>>::default();
     for (name, value) in &terms {
-        match list_of(&mut filters, name) {
-            Some(list) => list.push(value.clone()),
-            None if name == "trust" && trust.is_none() => trust = Some(value.as_str()),
-            None if name == "trust" => {
-                let detail = "trust is a least level and stands once";
-                return Err(AppError::invalid(FILTER, detail));
-            }
-            None => {
-                let name: String = name.chars().take(50).collect();
-                let detail = format!("{name} is no filter of a collection; those are {NAMES}");
-                return Err(AppError::invalid(FILTER, detail));
-            }
+        let facet: Facet = name.parse().map_err(|_| no_filter(name))?;
+        if facet == Facet::Trust && !values[facet].is_empty() {
+            let detail = "trust is a least level and stands once";
+            return Err(AppError::invalid(FILTER, detail));
         }
+        values[facet].push(value.clone());
     }
-    let filters = checked(filters, trust).map_err(|error| AppError {
+    let filters = checked(values).map_err(|error| AppError {
         members: vec![(FILTER.to_owned(), error.public.clone())],
         ..error
     })?;
@@ -84,25 +73,11 @@ pub(crate) fn read_filter(text: &str) -> Result<(String, Filters), AppError> {
     Ok((written.join(" "), filters))
 }
 
-fn list_of<'a>(filters: &'a mut Filters, name: &str) -> Option<&'a mut Vec<String>> {
-    Some(match name {
-        "tag" => &mut filters.tag,
-        "skill" => &mut filters.skill,
-        "capability" => &mut filters.capability,
-        "binding" => &mut filters.binding,
-        "protocol_version" => &mut filters.protocol_version,
-        "provider" => &mut filters.provider,
-        "domain" => &mut filters.domain,
-        "auth" => &mut filters.auth,
-        "input_mode" => &mut filters.input_mode,
-        "output_mode" => &mut filters.output_mode,
-        "signature" => &mut filters.signature,
-        "unmanaged" => &mut filters.unmanaged,
-        "label" => &mut filters.label,
-        "lifecycle" => &mut filters.lifecycle,
-        "liveness" => &mut filters.liveness,
-        _ => return None,
-    })
+fn no_filter(name: &str) -> AppError {
+    let name: String = name.chars().take(50).collect();
+    let names = Facet::names();
+    let detail = format!("{name} is no filter of a collection; those are {names}");
+    AppError::invalid(FILTER, detail)
 }
 
 /// The terms of a filter, each a name and a value.
@@ -160,20 +135,19 @@ mod tests {
             read_filter(&written).unwrap(),
             (written.clone(), filters.clone())
         );
-        let expected = Filters {
-            label: vec!["env=prod".into()],
-            tag: vec!["Finance".into(), "tax".into()],
-            provider: vec!["acme  corp".into()],
-            trust_at_least: Some(2),
-            ..Filters::default()
-        };
-        assert_eq!(filters, expected);
+        let expected = FacetMap::from([
+            (Facet::Label, vec!["env=prod".to_owned()]),
+            (Facet::Tag, vec!["Finance".into(), "tax".into()]),
+            (Facet::Provider, vec!["acme  corp".into()]),
+            (Facet::Trust, vec!["L2".into(), "L3".into(), "L4".into()]),
+        ]);
+        assert_eq!(filters.values, expected);
         let (_, one) = read_filter("auth:http:bearer capability:https://a.example/x").unwrap();
         assert_eq!(
-            (one.auth, one.capability),
+            (&one.values[Facet::Auth], &one.values[Facet::Capability]),
             (
-                vec!["http:bearer".to_owned()],
-                vec!["https://a.example/x".to_owned()],
+                &vec!["http:bearer".to_owned()],
+                &vec!["https://a.example/x".to_owned()],
             )
         );
     }

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use tantivy::SegmentReader;
 
 use super::super::collect::AgentIds;
-use super::super::request::FacetName;
 use super::column::FacetColumn;
 
 /// The columns of one segment that nearly every search reads. Each is opened once.
 #[derive(Default)]
 pub(crate) struct SegmentColumns {
     ids: OnceLock<Arc<AgentIds>>,
-    facets: [OnceLock<Arc<FacetColumn>>; FacetName::ALL.len()],
+    facets: FacetMap<OnceLock<Arc<FacetColumn>>>,
 }
 
 impl SegmentColumns {
@@ -22,13 +22,10 @@ impl SegmentColumns {
     }
 
     /// The column of a facet; `reader` is that of the segment.
-    pub fn facet(
-        &self,
-        reader: &SegmentReader,
-        facet: FacetName,
-    ) -> tantivy::Result<Arc<FacetColumn>> {
-        let known = &self.facets[facet as usize];
-        opened(known, || FacetColumn::open(reader, facet.as_str()))
+    pub fn facet(&self, reader: &SegmentReader, facet: Facet) -> tantivy::Result<Arc<FacetColumn>> {
+        opened(&self.facets[facet], || {
+            FacetColumn::open(reader, facet.as_str())
+        })
     }
 }
 

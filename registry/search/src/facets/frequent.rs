@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
@@ -18,7 +19,6 @@ use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
 use super::super::lock;
-use super::super::request::FacetName;
 use super::super::schema::Fields;
 use super::columns::SegmentColumns;
 
@@ -64,8 +64,8 @@ impl Default for FacetLimits {
 pub(crate) struct FrequentValues {
     segments: Vec<SegmentId>,
     limits: FacetLimits,
-    /// Values by facet; empty without a large segment.
-    facets: Vec<FacetValues>,
+    /// Values of each facet; empty without a large segment.
+    facets: FacetMap<FacetValues>,
     /// Columns of the segments of the newest state, opened by the first search that needs them.
     columns: Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>,
 }
@@ -135,19 +135,14 @@ impl FrequentValues {
             lock(&before.columns).retain(|id, _| is_searched(id));
             return Ok(before);
         }
+        let mut facets = FacetMap::<FacetValues>::default();
         // Without large segments nothing is precomputed.
-        let facets = match limits.holders.checked_div(segments.len()) {
-            None => Vec::new(),
-            Some(most) => {
-                let most = most.min(limits.values);
-                let names = FacetName::ALL.iter();
-                names
-                    .map(|facet| {
-                        FacetValues::of(&large, fields.exact(*facet), facet.as_str(), most)
-                    })
-                    .collect::<tantivy::Result<_>>()?
+        if let Some(most) = limits.holders.checked_div(segments.len()) {
+            let most = most.min(limits.values);
+            for (facet, values) in facets.entries_mut() {
+                *values = FacetValues::of(&large, fields.exact(facet), facet.as_str(), most)?;
             }
-        };
+        }
         let mut frequent = Self {
             segments,
             limits,
@@ -166,7 +161,7 @@ impl FrequentValues {
         memory: usize,
     ) -> tantivy::Result<()> {
         let mut common = Vec::new();
-        for (facet, values) in self.facets.iter_mut().enumerate() {
+        for (facet, values) in self.facets.entries_mut() {
             for value in &mut values.ranked {
                 for (reader, holders) in large.iter().zip(&mut value.holders) {
                     if let ValueHolders::Postings(info) = holders
@@ -185,7 +180,7 @@ impl FrequentValues {
                 break;
             };
             left = rest;
-            let index = reader.inverted_index(fields.exact(FacetName::ALL[facet]))?;
+            let index = reader.inverted_index(fields.exact(facet))?;
             if let ValueHolders::Postings(info) = holders {
                 bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
                 *holders = ValueHolders::Bits(bits);
@@ -217,8 +212,8 @@ impl FrequentValues {
     }
 
     /// The precomputed values of a facet; `None` without a large segment.
-    pub fn values(&self, facet: FacetName) -> Option<&FacetValues> {
-        self.facets.get(facet as usize)
+    pub fn values(&self, facet: Facet) -> Option<&FacetValues> {
+        (!self.segments.is_empty()).then(|| &self.facets[facet])
     }
 }
 

@@ -12,6 +12,7 @@ mod shown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use a2a_registry_domain::facet::Facet;
 use column::SegmentFacet;
 use columns::SegmentColumns;
 use numbered::LargeCounts;
@@ -20,7 +21,6 @@ use tantivy::{DocId, Searcher, SegmentOrdinal, SegmentReader};
 
 use super::answer::FacetCounts;
 use super::bits::Bits;
-use super::request::FacetName;
 use super::schema::Fields;
 
 pub use frequent::FacetLimits;
@@ -32,13 +32,13 @@ const BLOCK: usize = 512;
 /// Requested facets.
 #[derive(Clone, Default)]
 pub(super) struct Facets {
-    names: Vec<FacetName>,
+    names: Vec<Facet>,
     frequent: Arc<FrequentValues>,
 }
 
 impl Facets {
     /// Creates the set of requested facets, without duplicates, with the frequent values of the searched index state.
-    pub fn new(mut names: Vec<FacetName>, frequent: Arc<FrequentValues>) -> Self {
+    pub fn new(mut names: Vec<Facet>, frequent: Arc<FrequentValues>) -> Self {
         names.sort_unstable();
         names.dedup();
         Self { names, frequent }
@@ -77,7 +77,7 @@ impl Facets {
         searcher: &Searcher,
         fields: &Fields,
         segments: Vec<SegmentMatches>,
-    ) -> tantivy::Result<BTreeMap<FacetName, FacetCounts>> {
+    ) -> tantivy::Result<BTreeMap<Facet, FacetCounts>> {
         let mut large = Vec::with_capacity(self.frequent.segments());
         let mut counted: Vec<Vec<SegmentFacet>> = self.names.iter().map(|_| Vec::new()).collect();
         for segment in segments {
@@ -106,7 +106,7 @@ impl Facets {
         &self,
         searcher: &Searcher,
         fields: &Fields,
-        name: FacetName,
+        name: Facet,
         large: &[LargeSegment],
         small: &[SegmentFacet],
     ) -> tantivy::Result<Option<FacetCounts>> {
@@ -129,7 +129,7 @@ impl Facets {
     fn by_columns(
         &self,
         searcher: &Searcher,
-        name: FacetName,
+        name: Facet,
         large: &[LargeSegment],
         mut small: Vec<SegmentFacet>,
     ) -> tantivy::Result<FacetCounts> {
@@ -183,7 +183,7 @@ impl LargeSegment {
         &self,
         columns: &SegmentColumns,
         reader: &SegmentReader,
-        name: FacetName,
+        name: Facet,
     ) -> tantivy::Result<SegmentFacet> {
         let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
         let mut block = Vec::with_capacity(BLOCK);
@@ -209,7 +209,7 @@ impl SegmentCounter {
     fn new(
         columns: &SegmentColumns,
         reader: &SegmentReader,
-        names: &[FacetName],
+        names: &[Facet],
     ) -> tantivy::Result<Self> {
         let facets = names
             .iter()

@@ -14,11 +14,13 @@ const ENDINGS: [&str; 7] = ["idx", "pos", "term", "store", "fast", "fieldnorm", 
 fn agents() -> Vec<Document> {
     let mut dice = Dice(0x0d_a8a6);
     (0..150)
-        .map(|number| Document {
-            visible_to: public(),
-            lifecycle: "approved".to_owned(),
-            liveness: "fresh".to_owned(),
-            ..random_agent(&mut dice, number)
+        .map(|number| {
+            let agent = Document {
+                visible_to: public(),
+                ..random_agent(&mut dice, number)
+            };
+            let agent = with(agent, Facet::Lifecycle, &["approved"]);
+            with(agent, Facet::Liveness, &["fresh"])
         })
         .collect()
 }
@@ -53,7 +55,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<PathBuf>> {
 fn questions() -> Vec<SearchRequest> {
     let plain = |query: &str| SearchRequest {
         explain: true,
-        facets: FacetName::ALL.to_vec(),
+        facets: Facet::ALL.to_vec(),
         ..text(query)
     };
     let mut asked: Vec<SearchRequest> = [

@@ -5,13 +5,10 @@ use crate::facets::FrequentValues;
 
 /// Agents with tags: the first half of them has a tag that the others lack.
 fn tagged(count: u64) -> Vec<Document> {
-    let agents = (0..count).map(|number| Document {
-        tags: vec![
-            "all".to_owned(),
-            if number < count / 2 { "early" } else { "late" }.to_owned(),
-            format!("own{number:03}"),
-        ],
-        ..agent(number, "Agent")
+    let agents = (0..count).map(|number| {
+        let half = if number < count / 2 { "early" } else { "late" };
+        let own = format!("own{number:03}");
+        with(agent(number, "Agent"), Facet::Tag, &["all", half, &own])
     });
     agents.collect()
 }
@@ -22,11 +19,11 @@ fn frequent(index: &Index) -> Arc<FrequentValues> {
 
 fn tags(index: &Index, request: SearchRequest) -> FacetCounts {
     let request = SearchRequest {
-        facets: vec![FacetName::Tag],
+        facets: vec![Facet::Tag],
         ..request
     };
     let mut answer = index.search(&request).unwrap();
-    answer.facets.remove(&FacetName::Tag).unwrap()
+    answer.facets.remove(&Facet::Tag).unwrap()
 }
 
 #[test]
@@ -92,7 +89,7 @@ fn fewer_values_are_known_of_many_segments() {
         let counts = tags(&index, all());
         assert_eq!(counts.values[0], ("all".to_owned(), segments * 20));
         assert_eq!(counts.values[3], ("own000".to_owned(), segments));
-        frequent.values(FacetName::Tag).unwrap().ranked.len()
+        frequent.values(Facet::Tag).unwrap().ranked.len()
     };
     assert_eq!(known(1), 8);
     assert_eq!(known(2), 6);
@@ -119,9 +116,9 @@ fn columns_are_kept_while_their_segment_is_searched() {
     let mut rebuild = index.begin_rebuild().unwrap();
     rebuild.add(tagged(60)).unwrap();
     rebuild.finish(1).unwrap();
-    let late = |number: u64| Document {
-        tags: vec!["late".to_owned(), format!("new{number}")],
-        ..agent(number, "Agent")
+    let late = |number: u64| {
+        let own = format!("new{number}");
+        with(agent(number, "Agent"), Facet::Tag, &["late", &own])
     };
     index.apply(vec![late(1_000)], &[], 2).unwrap();
     let view = index.0.view().unwrap();

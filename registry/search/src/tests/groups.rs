@@ -69,7 +69,7 @@ fn check(index: &Index, expected: &[&Document], request: &SearchRequest) {
     assert_eq!(answer.hits.len(), heads.len(), "{request:?}");
     assert_eq!(answer.total, expected.len() as u64);
     assert_eq!(answer.groups, Some(heads.len() as u64));
-    for facet in FacetName::ALL {
+    for &facet in Facet::ALL {
         assert_eq!(answer.facets[&facet], counted(expected, facet));
     }
     check_duplicates(&answer.hits, &heads, &request);
@@ -196,10 +196,7 @@ fn a_copy_does_not_take_the_place_of_the_first_by_its_words_or_its_age() {
     assert_eq!(ids(&index.search(&grouped("flights")).unwrap()), [id(1)]);
     // A query that the first does not match has the copy alone.
     let other = index.search(&SearchRequest {
-        filters: Filters {
-            lifecycle: vec!["deprecated".to_owned()],
-            ..Filters::default()
-        },
+        filters: by(Facet::Lifecycle, &["deprecated"]),
         ..grouped("flights")
     });
     assert_eq!(other.unwrap().groups, Some(0));

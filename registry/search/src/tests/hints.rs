@@ -3,13 +3,13 @@
 use super::*;
 
 fn traveller(number: u64, tag: &str) -> Document {
-    Document {
+    let traveller = Document {
         description: "Books flights and hotels".to_owned(),
         provider: "Acme Tours".to_owned(),
-        provider_key: "acme tours".to_owned(),
-        tags: vec![tag.to_owned()],
         ..agent(number, "Traveller")
-    }
+    };
+    let traveller = with(traveller, Facet::Provider, &["acme tours"]);
+    with(traveller, Facet::Tag, &[tag])
 }
 
 fn crowd(dir: &Path) -> Index {
@@ -70,7 +70,7 @@ fn conditions_of_a_query_are_told_of_like_filters() {
     }
     // A filter next to a condition of the query.
     let mut request = text("flights tag:nowhere");
-    request.filters.trust_at_least = Some(1);
+    request.filters = by(Facet::Trust, &["L1", "L2", "L3", "L4"]);
     assert_eq!(told(&index, &request), [hides("", 3)]);
     request.text = Some("flights tag:travel".to_owned());
     assert_eq!(told(&index, &request), [hides("trust", 2)]);

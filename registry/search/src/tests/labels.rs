@@ -19,12 +19,7 @@ const MISTYPED: [&str; 8] = [
 ];
 
 /// The parts of a response that do not depend on the idf of a word.
-type Told = (
-    BTreeSet<Uuid>,
-    u64,
-    BTreeMap<FacetName, FacetCounts>,
-    Vec<Hint>,
-);
+type Told = (BTreeSet<Uuid>, u64, BTreeMap<Facet, FacetCounts>, Vec<Hint>);
 
 pub(super) fn told(index: &Index, request: &SearchRequest) -> Told {
     let answer = index.search(request).unwrap();
@@ -67,9 +62,8 @@ fn what_is_not_seen_leaves_no_trace() {
         let agents: Vec<Document> = (0..40)
             .map(|number| Document {
                 skills: Vec::new(),
-                skill_ids: Vec::new(),
                 description: dice.words(&WORDS, 1),
-                ..random_agent(&mut dice, number)
+                ..with(random_agent(&mut dice, number), Facet::Skill, &[])
             })
             .collect();
         let folder = tempfile::tempdir().unwrap();
@@ -159,13 +153,12 @@ fn what_is_not_seen_leaves_no_trace_in_the_syntax() {
 #[test]
 fn what_is_not_seen_crowds_nothing_out() {
     let named = |number: u64, name: &str| Document {
-        tags: vec![name.to_lowercase()],
         skills: vec![SkillText {
             id: "s".into(),
             name: name.to_owned(),
             ..SkillText::default()
         }],
-        ..agent(number, name)
+        ..with(agent(number, name), Facet::Tag, &[&name.to_lowercase()])
     };
     let seen: Vec<Document> = (0..40)
         .map(|number| named(number, &format!("Ab{number}")))

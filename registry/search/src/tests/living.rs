@@ -17,11 +17,11 @@ const PAGE: usize = 40;
 /// An agent with more values than a facet shows, most of them nearly equally frequent or rare.
 fn living_agent(dice: &mut Dice, number: u64) -> Document {
     let mut agent = random_agent(dice, number);
-    agent.tags.push(format!("tag{}", dice.below(160)));
-    agent.skill_ids.push(format!("skill{}", dice.below(2_000)));
+    agent.facets[Facet::Tag].push(format!("tag{}", dice.below(160)));
+    agent.facets[Facet::Skill].push(format!("skill{}", dice.below(2_000)));
     // Some providers are only among the agents that come later.
     if number >= AGENTS {
-        agent.provider_key = format!("provider{}", number % 60);
+        agent.facets[Facet::Provider] = vec![format!("provider{}", number % 60)];
     }
     agent
 }
@@ -108,7 +108,7 @@ fn check(index: &Index, agents: &BTreeMap<Uuid, Document>, dice: &mut Dice) {
     };
     for limits in facet_limits().into_iter().chain([small_ones_apart]) {
         let counts = counts_by(index, &compiled, limits);
-        for facet in FacetName::ALL {
+        for &facet in Facet::ALL {
             let expected = counted(&expected, facet);
             assert_eq!(answer.facets[&facet], expected, "{facet:?} of {request:?}");
             assert_eq!(counts[&facet], expected, "{facet:?} with {limits:?}");
@@ -130,7 +130,7 @@ fn check_numbers(index: &Index) {
             continue;
         };
         let columns = view.frequent.columns(reader);
-        for facet in FacetName::ALL {
+        for &facet in Facet::ALL {
             let column = columns.facet(reader, facet).unwrap();
             let values = view.frequent.values(facet).unwrap();
             assert_eq!(column.len(), values.numbers(place).len(), "{facet:?}");

@@ -160,7 +160,7 @@ impl World {
             expected.iter().map(|agent| agent.id).collect(),
             "{request:?}"
         );
-        for facet in FacetName::ALL {
+        for &facet in Facet::ALL {
             assert_eq!(
                 answer.facets[&facet],
                 counted(&expected, facet),
@@ -291,10 +291,7 @@ fn of_many_agents_only_the_nearest_match() {
     for _ in 0..3 {
         let mut request = random_request(&mut dice);
         request.text = Some("flight banking zither".into());
-        request.filters = Filters {
-            lifecycle: vec!["approved".into(), "pending".into()],
-            ..Filters::default()
-        };
+        request.filters = by(Facet::Lifecycle, &["approved", "pending"]);
         request.visible_to = super::oracle::LABELS.map(str::to_owned).to_vec();
         request.limit = 1_000;
         request.meaning = Some(world.meaning(&mut dice, -1.0, true));

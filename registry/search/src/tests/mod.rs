@@ -32,6 +32,7 @@ mod words;
 
 use std::path::Path;
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use uuid::Uuid;
 
 use super::*;
@@ -47,12 +48,31 @@ fn agent(number: u64, name: &str) -> Document {
         id: id(number),
         hit: format!("{{\"n\":{number}}}").into_bytes(),
         name: name.to_owned(),
-        lifecycle: "approved".to_owned(),
-        liveness: "fresh".to_owned(),
+        facets: FacetMap::from([
+            (Facet::Lifecycle, vec!["approved".to_owned()]),
+            (Facet::Liveness, vec!["fresh".to_owned()]),
+            (Facet::Trust, vec!["none".to_owned()]),
+            (Facet::Unmanaged, vec!["false".to_owned()]),
+        ]),
         visible_to: vec!["public".to_owned()],
         created_at: i64::try_from(number).unwrap(),
         updated_at: i64::try_from(number).unwrap(),
         ..Document::default()
+    }
+}
+
+/// The agent with these values of a facet, in place of its own.
+fn with(mut agent: Document, facet: Facet, values: &[&str]) -> Document {
+    agent.facets[facet] = values.iter().map(|value| (*value).to_owned()).collect();
+    agent
+}
+
+/// Filters by these values of one facet.
+fn by(facet: Facet, values: &[&str]) -> Filters {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    Filters {
+        values: FacetMap::from([(facet, values)]),
+        ..Filters::default()
     }
 }
 

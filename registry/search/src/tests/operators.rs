@@ -56,7 +56,7 @@ impl Operand {
             Self::Word(word) => words.contains(word),
             Self::Phrase(one, next) => words.windows(2).any(|pair| pair == [*one, *next]),
             Self::Beginning(prefix) => words.iter().any(|word| word.starts_with(prefix)),
-            Self::Tag(tag) => agent.tags.contains(&tag.to_lowercase()),
+            Self::Tag(tag) => agent.facets[Facet::Tag].contains(&tag.to_lowercase()),
             Self::Provider(_, is) => is(&agent.provider),
         }
     }
@@ -106,18 +106,18 @@ fn leaked(word: &str) -> &'static str {
 }
 
 fn crowd(dice: &mut Dice) -> Vec<Document> {
-    let agents = (1..=150).map(|number| Document {
-        description: (0..=dice.below(5))
-            .map(|_| dice.pick(&WORDS))
-            .collect::<Vec<_>>()
-            .join(" "),
-        provider: dice.pick(&["", "Acme Tours", "Acme", "Globex"]).to_owned(),
-        tags: dice.some(&["travel", "music"], 1),
-        ..agent(number, "Agent")
-    });
-    let agents = agents.map(|agent| Document {
-        provider_key: agent.provider.to_lowercase(),
-        ..agent
+    let agents = (1..=150).map(|number| {
+        let mut agent = Document {
+            description: (0..=dice.below(5))
+                .map(|_| dice.pick(&WORDS))
+                .collect::<Vec<_>>()
+                .join(" "),
+            provider: dice.pick(&["", "Acme Tours", "Acme", "Globex"]).to_owned(),
+            ..agent(number, "Agent")
+        };
+        agent.facets[Facet::Tag] = dice.some(&["travel", "music"], 1);
+        agent.facets[Facet::Provider] = vec![agent.provider.to_lowercase()];
+        agent
     });
     agents.collect()
 }
@@ -189,10 +189,12 @@ fn the_order_in_force_is_told() {
 #[test]
 fn a_provider_is_given_by_its_words_in_a_query_and_whole_as_a_filter() {
     let dir = tempfile::tempdir().unwrap();
-    let of = |number, provider: &str| Document {
-        provider: provider.to_owned(),
-        provider_key: provider.to_lowercase(),
-        ..agent(number, "Agent acme")
+    let of = |number, provider: &str| {
+        let agent = Document {
+            provider: provider.to_owned(),
+            ..agent(number, "Agent acme")
+        };
+        with(agent, Facet::Provider, &[&provider.to_lowercase()])
     };
     let index = built(
         dir.path(),
@@ -216,7 +218,7 @@ fn a_provider_is_given_by_its_words_in_a_query_and_whole_as_a_filter() {
         [id(1), id(3)]
     );
     let mut filtered = all();
-    filtered.filters.provider = vec!["Acme".to_owned()];
+    filtered.filters = by(Facet::Provider, &["Acme"]);
     assert_eq!(sorted(&filtered), [id(2)]);
 }
 

@@ -7,7 +7,7 @@ use crate::analysis::{IndexedWord, asked_pieces, pieces, query_text};
 use crate::collect::{Order, PageCollector};
 use crate::facets::{Facets, FrequentValues};
 use crate::languages::Languages;
-use crate::schema::TELL_NOTHING;
+use crate::schema::{PROTOCOL, TELL_NOTHING};
 
 pub(super) const WORDS: [&str; 12] = [
     "flight",
@@ -47,24 +47,9 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
         name: dice.words(&WORDS, 2),
         description: dice.words(&WORDS, 5),
         provider: dice.words(&WORDS, 1),
-        domain: format!("d{}.example", dice.below(70)),
-        skill_ids: skills.iter().map(|skill| skill.id.clone()).collect(),
+        facets: FacetMap::from_fn(|facet| random_values(dice, facet, &skills)),
         skills,
         other_texts: dice.some(&WORDS, 2),
-        tags: kept(&dice.some(&TAGS, 3)),
-        capabilities: dice.some(&["streaming", "push_notifications"], 2),
-        bindings: dice.some(&["JSONRPC", "GRPC"], 2),
-        protocol_versions: dice.some(&["0.3", "1.0"], 1),
-        auth: dice.some(&["none", "oauth2"], 1),
-        input_modes: dice.some(&["text/plain", "image/png"], 2),
-        output_modes: dice.some(&["text/plain"], 1),
-        labels: dice.some(&["team=a", "team=b"], 1),
-        provider_key: dice.pick(&["", "acme", "globex"]).to_owned(),
-        lifecycle: dice.pick(&LIFECYCLES).to_owned(),
-        liveness: dice.pick(&LIVENESS).to_owned(),
-        signature: dice.pick(&SIGNATURES).to_owned(),
-        unmanaged: dice.below(4) == 0,
-        trust: [None, Some(0), Some(1), Some(2), Some(4)][usize::try_from(dice.below(5)).unwrap()],
         visible_to: dice.some(&LABELS, 2),
         lookups: Vec::new(),
         identifier: format!("urn:air:d{}.example:{number}", dice.below(70)),
@@ -81,26 +66,51 @@ pub(super) fn random_agent(dice: &mut Dice, number: u64) -> Document {
     }
 }
 
+/// What an agent with these skills has of a facet.
+fn random_values(dice: &mut Dice, facet: Facet, skills: &[SkillText]) -> Vec<String> {
+    let mut one_of = |values: &[&str]| vec![dice.pick(values).to_owned()];
+    match facet {
+        Facet::Tag => kept(&dice.some(&TAGS, 3)),
+        Facet::Skill => skills.iter().map(|skill| skill.id.clone()).collect(),
+        Facet::Capability => dice.some(&["streaming", "push_notifications"], 2),
+        Facet::Binding => dice.some(&["JSONRPC", "GRPC"], 2),
+        Facet::ProtocolVersion => dice.some(&["0.3", "1.0"], 1),
+        Facet::Provider => one_of(&["", "acme", "globex"]),
+        Facet::Domain => vec![format!("d{}.example", dice.below(70))],
+        Facet::Auth => dice.some(&["none", "oauth2"], 1),
+        Facet::InputMode => dice.some(&["text/plain", "image/png"], 2),
+        Facet::OutputMode => dice.some(&["text/plain"], 1),
+        Facet::Label => dice.some(&["team=a", "team=b"], 1),
+        Facet::Trust => one_of(&["none", "L0", "L1", "L2", "L4"]),
+        Facet::Lifecycle => one_of(&LIFECYCLES),
+        Facet::Liveness => one_of(&LIVENESS),
+        Facet::Signature => one_of(&SIGNATURES),
+        Facet::Unmanaged => one_of(&["true", "false", "false", "false"]),
+    }
+}
+
 fn random_filters(dice: &mut Dice) -> Filters {
     let mut filters = Filters::default();
     for _ in 0..dice.below(3) {
-        match dice.below(15) {
-            0 => filters.tag = dice.some(&TAGS, 2),
-            1 => filters.capability = dice.some(&["streaming", "push_notifications"], 2),
-            2 => filters.binding = dice.some(&["JSONRPC", "GRPC"], 1),
-            3 => filters.lifecycle = dice.some(&LIFECYCLES, 2),
-            4 => filters.liveness = dice.some(&LIVENESS, 2),
-            5 => filters.provider = dice.some(&["ACME", "globex"], 1),
-            6 => filters.trust_at_least = Some(u8::try_from(dice.below(6)).unwrap()),
-            7 => filters.skill = vec![dice.words(&WORDS, 2)],
-            8 => filters.label = dice.some(&["team=a"], 1),
-            9 => filters.auth = dice.some(&["none", "oauth2"], 1),
-            10 => filters.input_mode = dice.some(&["text/plain"], 1),
-            12 => filters.signature = dice.some(&SIGNATURES, 2),
-            13 => filters.unmanaged = dice.some(&["true", "false"], 2),
-            11 => filters.protocol_version = dice.some(&["0.3", "1.0"], 2),
-            _ => filters.domain = vec![format!("d{}.example", dice.below(70))],
-        }
+        let place = usize::try_from(dice.below(Facet::ALL.len() as u64)).unwrap();
+        let facet = Facet::ALL[place];
+        filters.values[facet] = match facet {
+            Facet::Tag => dice.some(&TAGS, 2),
+            Facet::Skill => vec![dice.words(&WORDS, 2)],
+            Facet::Capability => dice.some(&["streaming", "push_notifications"], 2),
+            Facet::Binding => dice.some(&["JSONRPC", "GRPC"], 1),
+            Facet::ProtocolVersion => dice.some(&["0.3", "1.0"], 2),
+            Facet::Provider => dice.some(&["ACME", "globex"], 1),
+            Facet::Domain => vec![format!("d{}.example", dice.below(70))],
+            Facet::Auth => dice.some(&["none", "oauth2"], 1),
+            Facet::InputMode | Facet::OutputMode => dice.some(&["text/plain"], 1),
+            Facet::Label => dice.some(&["team=a"], 1),
+            Facet::Trust => dice.some(&["L0", "L1", "L2", "L3", "L4"], 4),
+            Facet::Lifecycle => dice.some(&LIFECYCLES, 2),
+            Facet::Liveness => dice.some(&LIVENESS, 2),
+            Facet::Signature => dice.some(&SIGNATURES, 2),
+            Facet::Unmanaged => dice.some(&["true", "false"], 2),
+        };
     }
     filters
 }
@@ -119,7 +129,7 @@ pub(super) fn random_request(dice: &mut Dice) -> SearchRequest {
         class: labels.clone(),
         visible_to: labels,
         limit: 1_000,
-        facets: FacetName::ALL.to_vec(),
+        facets: Facet::ALL.to_vec(),
         ..SearchRequest::default()
     }
 }
@@ -142,21 +152,10 @@ fn forms(text: &str) -> BTreeSet<String> {
 }
 
 fn texts(agent: &Document) -> BTreeSet<String> {
-    let mut all = vec![
-        &agent.name,
-        &agent.description,
-        &agent.provider,
-        &agent.domain,
-    ];
-    for list in [
-        &agent.capabilities,
-        &agent.bindings,
-        &agent.protocol_versions,
-        &agent.auth,
-        &agent.input_modes,
-        &agent.output_modes,
-    ] {
-        let told = list.iter();
+    let mut all = vec![&agent.name, &agent.description, &agent.provider];
+    all.extend(&agent.facets[Facet::Domain]);
+    for facet in PROTOCOL {
+        let told = agent.facets[facet].iter();
         all.extend(told.filter(|value| !TELL_NOTHING.contains(&value.as_str())));
     }
     for skill in &agent.skills {
@@ -176,7 +175,7 @@ fn has_skill(agent: &Document, asked: &[String]) -> bool {
     asked.is_empty()
         || asked.iter().any(|value| {
             let words: Vec<_> = asked_pieces(value).collect();
-            agent.skill_ids.contains(value)
+            agent.facets[Facet::Skill].contains(value)
                 || !words.is_empty()
                     && words
                         .into_iter()
@@ -190,16 +189,14 @@ pub(super) fn visible(agent: &Document, labels: &[String]) -> bool {
 
 pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
     let filters = &request.filters;
-    let lifecycle = if filters.lifecycle.is_empty() {
-        ["approved", "deprecated"].contains(&agent.lifecycle.as_str())
-    } else {
-        filters.lifecycle.contains(&agent.lifecycle)
+    let is_any = |facet: Facet, of: &[&str]| {
+        let mut values = agent.facets[facet].iter();
+        values.any(|value| of.contains(&value.as_str()))
     };
-    let liveness = if filters.liveness.is_empty() {
-        agent.liveness != "gone"
-    } else {
-        filters.liveness.contains(&agent.liveness)
-    };
+    let lifecycle = !filters.values[Facet::Lifecycle].is_empty()
+        || is_any(Facet::Lifecycle, &["approved", "deprecated"]);
+    let liveness =
+        !filters.values[Facet::Liveness].is_empty() || !is_any(Facet::Liveness, &["gone"]);
     let text = request
         .text
         .as_deref()
@@ -222,30 +219,20 @@ pub(super) fn matches(agent: &Document, request: &SearchRequest) -> bool {
 
 /// Whether an agent passes what filters name themselves.
 fn passes(agent: &Document, filters: &Filters) -> bool {
-    let one = |value: &String| vec![value.clone()];
-    has_skill(agent, &filters.skill)
-        && holds(&kept(&filters.tag), &agent.tags)
-        && holds(&filters.capability, &agent.capabilities)
-        && holds(&filters.binding, &agent.bindings)
-        && holds(&filters.protocol_version, &agent.protocol_versions)
-        && holds(&kept(&filters.provider), &one(&agent.provider_key))
-        && holds(&filters.domain, &one(&agent.domain))
-        && holds(&filters.auth, &agent.auth)
-        && holds(&filters.input_mode, &agent.input_modes)
-        && holds(&filters.output_mode, &agent.output_modes)
-        && holds(&filters.label, &agent.labels)
-        && holds(&filters.lifecycle, &one(&agent.lifecycle))
-        && holds(&filters.liveness, &one(&agent.liveness))
-        && holds(&filters.signature, &one(&agent.signature))
-        && holds(&filters.unmanaged, &one(&agent.unmanaged.to_string()))
+    let by_facets = Facet::ALL.iter().all(|&facet| {
+        let asked = &filters.values[facet];
+        match facet {
+            Facet::Skill => has_skill(agent, asked),
+            Facet::Tag | Facet::Provider => holds(&kept(asked), &agent.facets[facet]),
+            _ => holds(asked, &agent.facets[facet]),
+        }
+    });
+    by_facets
         && filters.exact.iter().all(|one| {
             property_values(agent, &one.property)
                 .iter()
                 .any(|value| one.values.contains(value))
         })
-        && filters
-            .trust_at_least
-            .is_none_or(|least| agent.trust.is_some_and(|level| level >= least))
 }
 
 /// What an agent has of a property.
@@ -260,35 +247,15 @@ pub(super) fn property_values(agent: &Document, property: &Property) -> Vec<Stri
     }
 }
 
-fn values(agent: &Document, facet: FacetName) -> Vec<String> {
-    let trust = agent
-        .trust
-        .map_or("none".to_owned(), |level| format!("L{level}"));
-    let mut values = match facet {
-        FacetName::Tag => agent.tags.clone(),
-        FacetName::Skill => agent.skill_ids.clone(),
-        FacetName::Capability => agent.capabilities.clone(),
-        FacetName::Binding => agent.bindings.clone(),
-        FacetName::ProtocolVersion => agent.protocol_versions.clone(),
-        FacetName::Provider => vec![agent.provider_key.clone()],
-        FacetName::Domain => vec![agent.domain.clone()],
-        FacetName::Auth => agent.auth.clone(),
-        FacetName::InputMode => agent.input_modes.clone(),
-        FacetName::OutputMode => agent.output_modes.clone(),
-        FacetName::Label => agent.labels.clone(),
-        FacetName::Trust => vec![trust],
-        FacetName::Lifecycle => vec![agent.lifecycle.clone()],
-        FacetName::Liveness => vec![agent.liveness.clone()],
-        FacetName::Signature => vec![agent.signature.clone()],
-        FacetName::Unmanaged => vec![agent.unmanaged.to_string()],
-    };
+fn values(agent: &Document, facet: Facet) -> Vec<String> {
+    let mut values = agent.facets[facet].clone();
     values.sort();
     values.dedup();
     values.retain(|value| !value.is_empty());
     values
 }
 
-pub(super) fn counted(agents: &[&Document], facet: FacetName) -> FacetCounts {
+pub(super) fn counted(agents: &[&Document], facet: Facet) -> FacetCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for value in agents.iter().flat_map(|agent| values(agent, facet)) {
         *counts.entry(value).or_default() += 1;
@@ -333,7 +300,7 @@ fn check(
     for hit in &answer.hits {
         assert_eq!(hit.hit, agents[&hit.id].hit);
     }
-    for facet in FacetName::ALL {
+    for &facet in Facet::ALL {
         assert_eq!(
             answer.facets[&facet],
             counted(&expected, facet),
@@ -361,7 +328,7 @@ fn check(
                 let of_kind: Vec<&String> = match suggestion.kind {
                     SuggestionKind::Name => vec![&agent.name],
                     SuggestionKind::Skill => agent.skills.iter().map(|skill| &skill.name).collect(),
-                    SuggestionKind::Tag => agent.tags.iter().collect(),
+                    SuggestionKind::Tag => agent.facets[Facet::Tag].iter().collect(),
                 };
                 of_kind
                     .iter()
@@ -468,7 +435,7 @@ pub(super) fn counts_by(
     index: &Index,
     compiled: &CompiledQuery,
     limits: FacetLimits,
-) -> BTreeMap<FacetName, FacetCounts> {
+) -> BTreeMap<Facet, FacetCounts> {
     let CompiledQuery {
         searcher, query, ..
     } = compiled;
@@ -477,7 +444,7 @@ pub(super) fn counts_by(
         order: Order::Updated,
         top: 0,
         after: None,
-        facets: Facets::new(FacetName::ALL.to_vec(), frequent),
+        facets: Facets::new(Facet::ALL.to_vec(), frequent),
         apart: None,
         groups: None,
     };
@@ -496,16 +463,13 @@ fn large_segments_equal_a_naive_scan() {
     for number in 0..6_000 {
         let mut agent = random_agent(&mut dice, number);
         // Far more values than are shown, with nearly equal counts in every segment.
-        agent.tags.push(format!("tag{}", dice.below(700)));
+        agent.facets[Facet::Tag].push(format!("tag{}", dice.below(700)));
         // And as many values that only one agent has.
-        agent
-            .skill_ids
-            .push(format!("skill{}", number * 7_919 % 6_000));
-        if dice.below(200) == 0 {
-            agent.labels = vec!["team=a".to_owned()];
-        } else {
-            agent.labels.clear();
-        }
+        agent.facets[Facet::Skill].push(format!("skill{}", number * 7_919 % 6_000));
+        agent.facets[Facet::Label] = match dice.below(200) {
+            0 => vec!["team=a".to_owned()],
+            _ => Vec::new(),
+        };
         agents.insert(agent.id, agent);
     }
     let all: Vec<Document> = agents.values().cloned().collect();
@@ -521,10 +485,7 @@ fn large_segments_equal_a_naive_scan() {
     for _ in 0..40 {
         let mut request = random_request(&mut dice);
         if dice.below(3) == 0 {
-            request.filters = Filters {
-                label: vec!["team=a".to_owned()],
-                ..Filters::default()
-            };
+            request.filters = by(Facet::Label, &["team=a"]);
         }
         request.visible_to = public();
         request.class = public();
@@ -534,7 +495,7 @@ fn large_segments_equal_a_naive_scan() {
             .collect();
         let answer = index.search(&request).unwrap();
         assert_eq!(answer.total, expected.len() as u64, "{request:?}");
-        for facet in FacetName::ALL {
+        for &facet in Facet::ALL {
             assert_eq!(
                 answer.facets[&facet],
                 counted(&expected, facet),
@@ -544,7 +505,7 @@ fn large_segments_equal_a_naive_scan() {
         let compiled = index.compiled_query(&request).unwrap();
         for limits in facet_limits() {
             let counts = counts_by(&index, &compiled, limits);
-            for facet in FacetName::ALL {
+            for &facet in Facet::ALL {
                 assert_eq!(
                     counts[&facet],
                     counted(&expected, facet),

@@ -4,15 +4,14 @@ use super::*;
 
 fn tagged(number: u64, name: &str) -> Document {
     Document {
-        tags: vec!["travel".to_owned()],
         lookups: vec!["host:example.com".to_owned()],
-        ..agent(number, name)
+        ..with(agent(number, name), Facet::Tag, &["travel"])
     }
 }
 
 fn with_facet() -> SearchRequest {
     SearchRequest {
-        facets: vec![FacetName::Tag],
+        facets: vec![Facet::Tag],
         ..all()
     }
 }
@@ -28,7 +27,7 @@ fn changed_agents_are_hidden_everywhere() {
     let answer = index.search(&with_facet()).unwrap();
     assert_eq!((ids(&answer), answer.total), (vec![id(2)], 1));
     assert_eq!(
-        answer.facets[&FacetName::Tag].values,
+        answer.facets[&Facet::Tag].values,
         [("travel".to_owned(), 1)]
     );
     assert_eq!(answer.overlay_version, index.overlay_version());
@@ -147,11 +146,11 @@ fn seen(index: &Index, labels: &[&str]) -> Vec<Uuid> {
     let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
     let answer = index.search(&SearchRequest {
         visible_to: labels.clone(),
-        facets: vec![FacetName::Tag],
+        facets: vec![Facet::Tag],
         ..all()
     });
     let answer = answer.unwrap();
-    let counted = answer.facets[&FacetName::Tag].values.first();
+    let counted = answer.facets[&Facet::Tag].values.first();
     assert_eq!(counted.map_or(0, |(_, count)| *count), answer.total);
     let suggested = index.suggest("trav", &labels, 5).unwrap();
     assert_eq!(suggested.first().map_or(0, |one| one.count), answer.total);
@@ -164,11 +163,10 @@ fn seen(index: &Index, labels: &[&str]) -> Vec<Uuid> {
 fn only_what_is_forbidden_is_hidden() {
     let dir = tempfile::tempdir().unwrap();
     let pending = Document {
-        lifecycle: "pending".to_owned(),
         visible_to: vec!["curators".to_owned()],
         // Look-ups are compared with searches below, which leave out what is not listed.
         lookups: Vec::new(),
-        ..tagged(3, "Gamma")
+        ..with(tagged(3, "Gamma"), Facet::Lifecycle, &["pending"])
     };
     let index = built(
         dir.path(),
@@ -192,10 +190,7 @@ fn only_what_is_forbidden_is_hidden() {
     // An agent that was never listed stays where it was found.
     let waiting = SearchRequest {
         visible_to: vec!["curators".to_owned()],
-        filters: Filters {
-            lifecycle: vec!["pending".to_owned()],
-            ..Filters::default()
-        },
+        filters: by(Facet::Lifecycle, &["pending"]),
         ..all()
     };
     index.note(&[changed(3, &["curators", "account:1"], false)], 7);

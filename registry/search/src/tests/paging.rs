@@ -185,7 +185,7 @@ fn bounds_are_errors() {
     };
     let too_many: [fn(&mut SearchRequest); 3] = [
         |request| request.limit = MAX_LIMIT + 1,
-        |request| request.filters.tag = vec!["x".to_owned(); MAX_FILTER_VALUES + 1],
+        |request| request.filters = by(Facet::Tag, &["x"; MAX_FILTER_VALUES + 1]),
         |request| request.visible_to = vec!["x".to_owned(); crate::MAX_LABELS + 1],
     ];
     for change in too_many {
@@ -193,7 +193,7 @@ fn bounds_are_errors() {
     }
     let at_the_bound = bad(|request| {
         request.limit = MAX_LIMIT;
-        request.filters.label = vec!["x".to_owned(); MAX_FILTER_VALUES];
+        request.filters = by(Facet::Label, &["x"; MAX_FILTER_VALUES]);
     });
     assert_eq!(at_the_bound.unwrap().total, 0);
     let foreign = bad(|request| {

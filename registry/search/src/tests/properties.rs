@@ -28,9 +28,9 @@ fn random_index(dir: &Path, dice: &mut Dice) -> (Index, BTreeMap<Uuid, Document>
 }
 
 const PROPERTIES: [fn() -> Property; 5] = [
-    || Property::Facet(FacetName::Tag),
-    || Property::Facet(FacetName::Skill),
-    || Property::Facet(FacetName::Domain),
+    || Property::Facet(Facet::Tag),
+    || Property::Facet(Facet::Skill),
+    || Property::Facet(Facet::Domain),
     || Property::Attribute("metadata.location".to_owned()),
     || Property::Attribute("metadata.nothing".to_owned()),
 ];
@@ -164,7 +164,7 @@ fn what_is_too_much_or_of_another_order_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), vec![agent(1, "One")]);
     let one = ValueCount {
-        property: Property::Facet(FacetName::Tag),
+        property: Property::Facet(Facet::Tag),
         limit: 1,
         least: 1,
     };
@@ -226,7 +226,7 @@ fn the_newest_agents_with_a_value_are_the_first_that_a_search_for_it_finds() {
         vec!["group:x".to_owned()],
         Vec::new(),
     ] {
-        for facet in [FacetName::Skill, FacetName::Provider, FacetName::Tag] {
+        for facet in [Facet::Skill, Facet::Provider, Facet::Tag] {
             let values: BTreeSet<String> = agents
                 .values()
                 .flat_map(|agent| property_values(agent, &Property::Facet(facet)))

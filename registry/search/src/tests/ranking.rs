@@ -34,7 +34,7 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
     let index = crowd(dir.path());
     let mut request = SearchRequest {
         limit: 1_000,
-        facets: vec![FacetName::Lifecycle],
+        facets: vec![Facet::Lifecycle],
         ..text("cheap flight to tokyo")
     };
     let whole = names(&index, &request);
@@ -46,7 +46,7 @@ fn pages_behind_the_rescored_candidates_go_on_in_one_order() {
     loop {
         let answer = index.search(&request).unwrap();
         assert_eq!(answer.total, MATCHES);
-        let counts = &answer.facets[&FacetName::Lifecycle].values;
+        let counts = &answer.facets[&Facet::Lifecycle].values;
         assert_eq!(*counts, [("approved".to_owned(), MATCHES)]);
         visited.extend(ids(&answer));
         positions.extend(answer.hits.iter().map(|hit| hit.position.clone()));

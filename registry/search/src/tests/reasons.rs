@@ -257,7 +257,7 @@ fn a_text_without_the_beginning_of_a_word_has_no_form_of_it() {
             agent.name.as_str(),
             &agent.description,
             &agent.provider,
-            &agent.domain,
+            &agent.facets[Facet::Domain][0],
         ]);
         texts.extend(agent.skills.iter().map(|skill| skill.name.as_str()));
     }

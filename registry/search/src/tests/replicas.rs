@@ -251,12 +251,11 @@ fn bounds_cut_the_same_wherever_agents_lie() {
     let named = |number: u64| {
         let name = format!("Ab{number:05}");
         Document {
-            tags: vec![name.to_lowercase()],
             description: format!(
                 "abcdef{} {name}",
                 char::from_u32(0x4e00 + number as u32).unwrap()
             ),
-            ..agent(number, &name)
+            ..with(agent(number, &name), Facet::Tag, &[&name.to_lowercase()])
         }
     };
     let all: Vec<Document> = (0..3_000).map(named).collect();

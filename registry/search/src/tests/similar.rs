@@ -122,7 +122,7 @@ fn agents_that_the_caller_may_not_see_leave_no_trace() {
     with.note_forbidden(&[id(2)], 2);
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
     let mut gone = described(2, "Journey", "Plans a journey with flights");
-    gone.liveness = "gone".to_owned();
+    gone.facets[Facet::Liveness] = vec!["gone".to_owned()];
     with.apply(vec![gone], &[], 3).unwrap();
     assert_eq!(similar(&with, &request(1)), [] as [Uuid; 0]);
 }
@@ -170,8 +170,7 @@ fn an_agent_is_seen_by_those_who_find_it() {
     let dir = tempfile::tempdir().unwrap();
     let labelled = |number: u64, label: &str, lifecycle: &str| Document {
         visible_to: vec![label.to_owned()],
-        lifecycle: lifecycle.to_owned(),
-        ..agent(number, "Agent")
+        ..with(agent(number, "Agent"), Facet::Lifecycle, &[lifecycle])
     };
     let first = vec![
         labelled(1, "public", "approved"),

@@ -9,28 +9,25 @@ use super::replicas::whole;
 use super::*;
 use crate::analysis::query_text;
 use crate::layout::{AgentTexts, LayoutTokenizer, written as laid_out};
+use crate::schema::PROTOCOL;
 
 /// Words of an agent as they are searched.
 fn words_of(agent: &Document) -> Vec<String> {
     let mut texts = AgentTexts {
         name: agent.name.clone(),
         description: agent.description.clone(),
-        provider: format!("{} {}", agent.provider, agent.domain)
-            .trim()
-            .to_owned(),
+        provider: format!(
+            "{} {}",
+            agent.provider,
+            agent.facets[Facet::Domain].concat()
+        )
+        .trim()
+        .to_owned(),
         skills: agent.skills.clone(),
         other: agent.other_texts.clone(),
         ..AgentTexts::default()
     };
-    texts.protocol = [
-        agent.capabilities.clone(),
-        agent.bindings.clone(),
-        agent.protocol_versions.clone(),
-        agent.auth.clone(),
-        agent.input_modes.clone(),
-        agent.output_modes.clone(),
-    ]
-    .concat();
+    texts.protocol = PROTOCOL.map(|facet| agent.facets[facet].clone()).concat();
     texts.protocol.sort();
     texts.protocol.dedup();
     let silent = crate::schema::TELL_NOTHING;
@@ -217,11 +214,14 @@ fn hidden_agents_move_no_score() {
     let words = WORDS.join(" ");
     for round in 0..3 {
         let hidden: Vec<Document> = (1_000..1_150)
-            .map(|number| Document {
-                description: format!("{words} {}", dice.words(&WORDS, 9)),
-                lifecycle: dice.pick(&["pending", "suspended", "approved"]).to_owned(),
-                visible_to: vec!["internal".to_owned()],
-                ..agent(number, dice.pick(&WORDS))
+            .map(|number| {
+                let agent = Document {
+                    description: format!("{words} {}", dice.words(&WORDS, 9)),
+                    visible_to: vec!["internal".to_owned()],
+                    ..agent(number, dice.pick(&WORDS))
+                };
+                let lifecycle = dice.pick(&["pending", "suspended", "approved"]);
+                with(agent, Facet::Lifecycle, &[lifecycle])
             })
             .collect();
         let gone: Vec<Uuid> = (1_000..1_000 + round * 40).map(id).collect();
@@ -235,15 +235,13 @@ fn hidden_agents_move_no_score() {
     // An agent that is on hold or gone is not counted either, whatever labels it has.
     let held = Document {
         description: words,
-        lifecycle: "suspended".to_owned(),
         ..agent(2_000, "flight")
     };
     let gone = Document {
         id: id(2_001),
-        lifecycle: "approved".to_owned(),
-        liveness: "gone".to_owned(),
-        ..held.clone()
+        ..with(held.clone(), Facet::Liveness, &["gone"])
     };
+    let held = with(held, Facet::Lifecycle, &["suspended"]);
     let plain = text("flight hotel translate");
     let before = whole(&index.search(&plain).unwrap());
     index.apply(vec![held, gone], &[], 500).unwrap();
@@ -288,10 +286,7 @@ fn a_class_without_agents_scores_every_word_alike() {
 #[test]
 fn domains_are_counted_once_however_many_segments_hold_them_and_only_those_of_visible_agents() {
     let folder = tempfile::tempdir().unwrap();
-    let of = |number: u64, domain: &str| Document {
-        domain: domain.to_owned(),
-        ..agent(number, "Agent")
-    };
+    let of = |number: u64, domain: &str| with(agent(number, "Agent"), Facet::Domain, &[domain]);
     let hidden = Document {
         visible_to: vec!["curators".to_owned()],
         ..of(3, "hidden.example")

@@ -14,20 +14,25 @@ fn skill(id: &str, name: &str, description: &str) -> SkillText {
 }
 
 fn travel() -> Document {
-    Document {
+    let mut travel = Document {
         description: "Plans journeys".to_owned(),
         provider: "Acme Tours".to_owned(),
-        domain: "agents.acme.example".to_owned(),
-        capabilities: vec!["push_notifications".to_owned()],
-        bindings: vec!["GRPC".to_owned()],
-        auth: vec!["oauth2".to_owned()],
-        output_modes: vec!["audio/mpeg".to_owned()],
         skills: vec![
             skill("hotel-search", "Hotels", "Finds a bed for the night"),
             skill("bookFlight", "Flight booking", "Books flights and seats"),
         ],
         ..agent(1, "Traveller")
+    };
+    for (facet, value) in [
+        (Facet::Domain, "agents.acme.example"),
+        (Facet::Capability, "push_notifications"),
+        (Facet::Binding, "GRPC"),
+        (Facet::Auth, "oauth2"),
+        (Facet::OutputMode, "audio/mpeg"),
+    ] {
+        travel = with(travel, facet, &[value]);
     }
+    travel
 }
 
 #[test]
@@ -195,8 +200,8 @@ fn an_empty_answer_says_what_to_try() {
     };
     let index = built(dir.path(), vec![travel(), hidden]);
     let mut request = text("flight submarine");
-    request.filters.tag = vec!["nowhere".to_owned()];
-    request.filters.trust_at_least = Some(1);
+    request.filters = by(Facet::Tag, &["nowhere"]);
+    request.filters.values[Facet::Trust] = vec!["L1".to_owned(), "L2".to_owned()];
     let hints = index.search(&request).unwrap().hints;
     // Both filters hide it, so leaving out one of them does not help; the hidden agent's word is unknown.
     assert_eq!(
@@ -216,7 +221,7 @@ fn an_empty_answer_says_what_to_try() {
             }
         ]
     );
-    request.filters.trust_at_least = None;
+    request.filters.values[Facet::Trust].clear();
     assert!(index.search(&request).unwrap().hints.contains(&Hint {
         kind: HintKind::Filter,
         text: "tag".to_owned(),
@@ -230,25 +235,23 @@ fn oversized_cards_are_cut_not_refused() {
     let dir = tempfile::tempdir().unwrap();
     let huge = Document {
         description: format!("{} beyond", "x".repeat(MAX_TEXT_BYTES)),
-        tags: vec!["t".repeat(MAX_VALUE_BYTES + 1), "u".repeat(MAX_VALUE_BYTES)],
         skills: (0..=MAX_SKILLS)
             .map(|number| skill(&format!("s{number}"), &format!("unique{number}"), "d"))
             .collect(),
         ..agent(1, &"näme ".repeat(1_000))
     };
+    let (too_long, longest) = ("t".repeat(MAX_VALUE_BYTES + 1), "u".repeat(MAX_VALUE_BYTES));
+    let huge = with(huge, Facet::Tag, &[too_long.as_str(), longest.as_str()]);
     let index = built(dir.path(), vec![huge]);
     let total = |request: &SearchRequest| index.search(request).unwrap().total;
     assert_eq!(total(&text("beyond")), 0);
     assert_eq!(total(&text(&format!("unique{}", MAX_SKILLS - 1))), 1);
     assert_eq!(total(&text(&format!("unique{MAX_SKILLS}"))), 0);
     let mut facet = all();
-    facet.facets = vec![FacetName::Tag];
+    facet.facets = vec![Facet::Tag];
     facet.sort = Sort::Name;
     let answer = index.search(&facet).unwrap();
-    assert_eq!(
-        answer.facets[&FacetName::Tag].values,
-        [("u".repeat(MAX_VALUE_BYTES), 1)]
-    );
+    assert_eq!(answer.facets[&Facet::Tag].values, [(longest, 1)]);
     assert!(matches!(&answer.hits[0].position.value, SortValue::Name(name) if name.len() <= 256));
 }
 
@@ -256,16 +259,14 @@ fn oversized_cards_are_cut_not_refused() {
 fn suggestions_complete_what_is_visible() {
     let dir = tempfile::tempdir().unwrap();
     let named = |number, name: &str, tag: &str| Document {
-        tags: vec![tag.to_owned()],
         skills: vec![skill("s", "Translate", "")],
-        ..agent(number, name)
+        ..with(agent(number, name), Facet::Tag, &[tag])
     };
     let mut hidden = named(4, "Trainer", "travel");
     hidden.visible_to = vec!["group:x".to_owned()];
-    let mut gone = named(5, "Tram", "travel");
-    gone.liveness = "gone".to_owned();
-    let mut waiting = named(6, "Trolley", "travel");
-    waiting.lifecycle = "pending".to_owned();
+    let gone = with(named(5, "Tram", "travel"), Facet::Liveness, &["gone"]);
+    let waiting = named(6, "Trolley", "travel");
+    let waiting = with(waiting, Facet::Lifecycle, &["pending"]);
     let agents = vec![
         named(1, "Translator", "travel"),
         named(2, "translator", "travel"),
@@ -304,27 +305,26 @@ fn suggestions_complete_what_is_visible() {
 #[test]
 fn lookups_are_exact_and_best_first() {
     let dir = tempfile::tempdir().unwrap();
-    let keyed = |number, trust, key: &str| Document {
-        trust,
+    let keyed = |number, trust: &str, key: &str| Document {
         lookups: vec![key.to_owned(), format!("urn:{number}")],
-        ..agent(number, "A")
+        ..with(agent(number, "A"), Facet::Trust, &[trust])
     };
-    let mut hidden = keyed(9, Some(4), "host:a.example");
+    let mut hidden = keyed(9, "L4", "host:a.example");
     hidden.visible_to.clear();
-    let mut gone = keyed(5, None, "host:a.example");
-    gone.liveness = "gone".to_owned();
+    let gone = keyed(5, "none", "host:a.example");
+    let gone = with(gone, Facet::Liveness, &["gone"]);
     let pending = Document {
-        lifecycle: "pending".to_owned(),
         visible_to: vec!["curators".to_owned()],
-        ..keyed(6, Some(4), "host:a.example")
+        ..keyed(6, "L4", "host:a.example")
     };
+    let pending = with(pending, Facet::Lifecycle, &["pending"]);
     let index = built(
         dir.path(),
         vec![
-            keyed(1, None, "host:a.example"),
-            keyed(2, Some(2), "host:a.example"),
-            keyed(3, Some(1), "host:a.example.org"),
-            keyed(4, Some(2), "host:a.example"),
+            keyed(1, "none", "host:a.example"),
+            keyed(2, "L2", "host:a.example"),
+            keyed(3, "L1", "host:a.example.org"),
+            keyed(4, "L2", "host:a.example"),
             gone,
             hidden,
             pending,

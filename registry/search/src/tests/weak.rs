@@ -11,9 +11,9 @@ const QUESTION: &str = "find me an agent that can book a flight";
 /// Agents that only share common words with [`QUESTION`].
 fn keepers(numbers: std::ops::Range<u64>) -> Vec<Document> {
     numbers
-        .map(|number| Document {
-            tags: vec!["office".into()],
-            ..agent(number, "Agent for book keeping")
+        .map(|number| {
+            let keeper = agent(number, "Agent for book keeping");
+            with(keeper, Facet::Tag, &["office"])
         })
         .collect()
 }
@@ -44,14 +44,11 @@ fn a_hit_with_nothing_but_common_words_of_a_question_is_weak_and_counts() {
     let dir = tempfile::tempdir().unwrap();
     let index = built(dir.path(), keepers(0..30));
     let mut request = text(QUESTION);
-    request.facets = vec![FacetName::Tag];
+    request.facets = vec![Facet::Tag];
     let answer = index.search(&request).unwrap();
     assert_eq!((answer.total, answer.hits.len()), (30, 30));
     assert!(answer.hits.iter().all(|hit| hit.weak));
-    assert_eq!(
-        answer.facets[&FacetName::Tag].values,
-        [("office".into(), 30)]
-    );
+    assert_eq!(answer.facets[&Facet::Tag].values, [("office".into(), 30)]);
     assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
 
     index.apply(vec![agent(70, "Flight desk")], &[], 2).unwrap();
@@ -164,7 +161,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
                 let mut agent = agent(number, "Poems");
                 match number % 2 {
                     0 => agent.visible_to = vec!["internal".into()],
-                    _ => agent.lifecycle = "pending".into(),
+                    _ => agent.facets[Facet::Lifecycle] = vec!["pending".into()],
                 }
                 agent
             }));
@@ -187,7 +184,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
         let vectors = Arc::new(Vectors::create(&dir.path().join("vectors"), 2).unwrap());
         vectors.put(&changes).unwrap();
         let mut request = text("somebody who writes verses");
-        request.facets = vec![FacetName::Lifecycle];
+        request.facets = vec![Facet::Lifecycle];
         request.meaning = Some(Meaning {
             vectors,
             query: Arc::new([1.0, 0.0]),
@@ -200,7 +197,7 @@ fn agents_that_are_not_searched_take_none_of_the_nearest_places() {
         assert_eq!(kinds(&answer), [HintKind::OnlyWeak]);
         let hits: Vec<(Uuid, Option<f32>)> =
             answer.hits.iter().map(|hit| (hit.id, hit.score)).collect();
-        found.push((hits, answer.facets[&FacetName::Lifecycle].clone()));
+        found.push((hits, answer.facets[&Facet::Lifecycle].clone()));
     }
     assert_eq!(found[0], found[1]);
 }

@@ -14,14 +14,15 @@ fn crowd(dir: &Path) -> Index {
             described(2, "Currency converter", "Exchange rates of today"),
             described(3, "Transcriber", "Transcription of audio"),
             described(4, "Flight finder", "Books cheap flights to Tokyo"),
-            Document {
-                tags: vec!["travel".into()],
-                ..described(
+            with(
+                described(
                     5,
                     "Hotel finder",
                     "Books hotels, and flights to go with them",
-                )
-            },
+                ),
+                Facet::Tag,
+                &["travel"],
+            ),
             Document {
                 visible_to: vec!["group:x".into()],
                 ..described(6, "Kubernets", "A secret with a typing error")

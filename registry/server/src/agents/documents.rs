@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use a2a_card::{AgentCard, Skill, auth_labels, tags};
 use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summary};
+use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_search::{Document, SkillText};
 use a2a_registry_store::agents;
@@ -19,7 +20,6 @@ use crate::agents::hit_members::{mark_hit, mark_skill};
 use crate::agents::policy_facts::{labels_of, listed_facts};
 use crate::agents::records::{AgentRecord, records, shown_version};
 use crate::catalog_entry::{ListedAgent, attributes};
-use crate::collection_filters::filtered_part;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::sources;
@@ -113,7 +113,8 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = bound_summary(lasting_summary(context, record));
-    let part = filtered_part(&listed_facts(context, record));
+    let facts = listed_facts(context, record);
+    let trust = u8::try_from(facts.trust).ok();
     let whole = rendered(&summary)?;
     let listed = ListedAgent::read(&whole).and_then(|agent| agent.entry());
     let (hit, skills) = render_apart(card, summary)?;
@@ -131,14 +132,14 @@ pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Docume
         description: card.description.clone().unwrap_or_default(),
         provider: organization(card),
         other_texts: card.other_texts.clone(),
+        facets: FacetMap::from_fn(|facet| facts.values(facet)),
         skills,
         visible_to: labels_of(context, record),
         lookups: distinct(lookups(record)),
         group: duplicates::key(card, &record.version.content_digest),
-        preference: duplicates::preference(card, &record.agent.domain, part.trust),
+        preference: duplicates::preference(card, &record.agent.domain, trust),
         created_at: record.agent.created_at,
         updated_at: record.version.observed_at,
-        ..part
     })
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::ard::{FilterValues, Query};
-use a2a_registry_search::{ExactFilter, FacetName, MAX_FILTER_VALUES, MAX_VALUE_BYTES, Property};
+use a2a_registry_domain::facet::Facet;
+use a2a_registry_search::{ExactFilter, MAX_FILTER_VALUES, MAX_VALUE_BYTES, Property};
 use serde_json::Value;
 
 use crate::catalog_entry::parsed_type;
@@ -97,8 +98,8 @@ impl Terms {
         let attribute = |path: String| Ok(Property::Attribute(path));
         match (name, rest) {
             ("identifier", None) => Ok(Property::Identifier),
-            ("tags", None) => Ok(Property::Facet(FacetName::Tag)),
-            ("capabilities", None) => Ok(Property::Facet(FacetName::Skill)),
+            ("tags", None) => Ok(Property::Facet(Facet::Tag)),
+            ("capabilities", None) => Ok(Property::Facet(Facet::Skill)),
             ("mediaType", None) => attribute("type".to_owned()),
             ("displayName" | "version" | "publisher" | "updatedAt", None) => {
                 attribute(name.to_owned())
@@ -200,12 +201,8 @@ mod tests {
         let attribute = |path: &str| Some(Property::Attribute(path.to_owned()));
         let none = Value::Null;
         for (path, context, expected) in [
-            ("tags", none.clone(), Some(Property::Facet(FacetName::Tag))),
-            (
-                "ard:tags",
-                none.clone(),
-                Some(Property::Facet(FacetName::Tag)),
-            ),
+            ("tags", none.clone(), Some(Property::Facet(Facet::Tag))),
+            ("ard:tags", none.clone(), Some(Property::Facet(Facet::Tag))),
             ("type", none.clone(), attribute("type")),
             ("ard:mediaType", none.clone(), attribute("type")),
             ("identifier", none.clone(), Some(Property::Identifier)),
@@ -219,17 +216,17 @@ mod tests {
             (
                 "x:tags",
                 json!({"x": NAMESPACE}),
-                Some(Property::Facet(FacetName::Tag)),
+                Some(Property::Facet(Facet::Tag)),
             ),
             (
                 "labels",
                 json!([BASE_CONTEXT, {"labels": "ard:tags"}]),
-                Some(Property::Facet(FacetName::Tag)),
+                Some(Property::Facet(Facet::Tag)),
             ),
             (
                 "labels",
                 json!({"labels": {"@id": format!("{NAMESPACE}tags")}}),
-                Some(Property::Facet(FacetName::Tag)),
+                Some(Property::Facet(Facet::Tag)),
             ),
             ("x:tags", none.clone(), None),
             ("x:tags", json!("https://elsewhere.example/context"), None),

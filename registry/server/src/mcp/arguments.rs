@@ -1,5 +1,6 @@
 //! The arguments of the tools. The schemas that clients see are made from these types, so that both say the same.
 
+use a2a_registry_domain::facet::Facet;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
@@ -16,13 +17,13 @@ pub(super) const PAGE_SIZE: u32 = 10;
 /// The most agents on a page.
 pub(super) const MAX_PAGE_SIZE: u32 = 50;
 /// The facets that are counted where the caller names none.
-const FACETS: [&str; 6] = [
-    "tag",
-    "provider",
-    "domain",
-    "protocol_version",
-    "auth",
-    "trust",
+const FACETS: [Facet; 6] = [
+    Facet::Tag,
+    Facet::Provider,
+    Facet::Domain,
+    Facet::ProtocolVersion,
+    Facet::Auth,
+    Facet::Trust,
 ];
 
 /// Arguments of `search_agents`.
@@ -155,7 +156,11 @@ impl SearchAgents {
             sort: self.sort,
             page_size: Some(size),
             page_token: self.page_token,
-            ..SearchQuery::default()
+            facets: Vec::new(),
+            fields: Vec::new(),
+            mode: None,
+            group: None,
+            explain: None,
         })
     }
 }
@@ -164,7 +169,7 @@ impl ListFacets {
     /// The search whose facets are counted.
     pub(super) fn into_query(self) -> SearchQuery {
         let facets = match self.facets.is_empty() {
-            true => FACETS.map(str::to_owned).to_vec(),
+            true => FACETS.iter().map(ToString::to_string).collect(),
             false => self.facets,
         };
         SearchQuery {

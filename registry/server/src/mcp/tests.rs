@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use a2a_registry_domain::facet::Facet;
+use rmcp::handler::server::common::schema_for_type;
 use serde_json::json;
 
 use crate::config::Config;
 use crate::error::AppError;
-use crate::mcp::arguments::{OneAgent, SearchAgents, read};
+use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
 use crate::mcp::endpoint::{hosts, origins};
 use crate::mcp::outcome::failed;
 use crate::pages::text::quoted;
@@ -111,6 +113,20 @@ fn arguments_are_read_as_models_write_them() {
         assert_eq!(query(other.clone()), exact, "{other}");
     }
     assert_eq!(query(json!({"tag": "[x"})).tag, ["[x"]);
+}
+
+#[test]
+fn every_facet_is_an_argument_and_can_be_counted() {
+    let schema = schema_for_type::<ListFacets>();
+    let counted = schema["properties"]["facets"]["description"].as_str();
+    for facet in Facet::ALL {
+        let value = format!("value of {facet}");
+        let arguments = json!({facet.as_str(): value});
+        let arguments = read::<SearchAgents>(arguments.as_object().cloned()).unwrap();
+        let query = arguments.into_query().unwrap();
+        assert_eq!(query.values(*facet), [value]);
+        assert!(counted.unwrap().contains(&format!("`{facet}`")), "{facet}");
+    }
 }
 
 #[test]

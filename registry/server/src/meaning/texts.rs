@@ -4,6 +4,7 @@
 //! to an agent that does many; a skill's examples are read with the whole card only, because beside a skill they draw its
 //! vector away from what it does.
 
+use a2a_registry_domain::facet::Facet;
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::MAX_VECTORS;
 use ring::digest::{Context, SHA256};
@@ -17,7 +18,7 @@ pub(crate) const LAYOUT: &str = "2-";
 /// The texts of an agent: of the whole card first, then of its parts.
 pub(crate) fn texts(document: &Document) -> Vec<String> {
     let about = [document.name.as_str(), document.description.as_str()];
-    let tags = document.tags.join(", ");
+    let tags = document.facets[Facet::Tag].join(", ");
     let skills = document.skills.iter().flat_map(|skill| {
         let said = [skill.name.as_str(), skill.description.as_str()];
         said.into_iter()

@@ -1,5 +1,8 @@
 //! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
 
+use std::sync::Arc;
+
+use a2a_registry_policy::PolicySet;
 use a2a_registry_search::{
     ExactFilter, HitParts, IndexError, SearchAnswer, SearchRequest, SortPosition, ValueCount,
     ValueCounts,
@@ -78,8 +81,8 @@ pub(crate) async fn found(
     extra: &Extra,
 ) -> Result<Found, AppError> {
     let search = Search::prepare(context, caller, query, extra).await?;
+    let policies = Arc::clone(&search.policies);
     let found = search.run(context, caller).await?;
-    let policies = context.policies.in_force();
     let ids = || found.answer.hits.iter().map(|row| row.id).collect();
     let shown = || Shown::Agents(ids());
     context.dry_runs.answered(&policies, caller, shown);
@@ -92,6 +95,8 @@ pub(crate) struct Search<'a> {
     extra: &'a Extra,
     /// The query, its door and its filters: what an answer and a page token belong to.
     canonical: String,
+    /// The policies that decide what is found: another set may be in force before the search ends.
+    pub(crate) policies: Arc<PolicySet>,
     labels: Vec<String>,
     within: Within,
     asked: Mode,
@@ -110,7 +115,8 @@ impl<'a> Search<'a> {
         extra: &'a Extra,
     ) -> Result<Self, AppError> {
         demand_database(context)?;
-        let labels = caller.labels(&context.policies.in_force());
+        let policies = context.policies.in_force();
+        let labels = caller.labels(&policies);
         let within = Within::load(context, caller, &query.collection).await?;
         let mut canonical = query.canonical() + &within.written;
         if !extra.door.is_empty() {
@@ -127,6 +133,7 @@ impl<'a> Search<'a> {
             query,
             extra,
             canonical,
+            policies,
             labels,
             within,
             asked,
@@ -160,11 +167,15 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// `Invalid` for a bad parameter.
-    fn request(&self, context: &Context, caller: &Caller) -> Result<SearchRequest, AppError> {
-        let policies = context.policies.in_force();
+    pub(super) fn request(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<SearchRequest, AppError> {
         let limits = &context.config.limits;
-        let mut request = self.query.request(caller, &policies, limits)?;
+        let mut request = self.query.request(limits)?;
         request.visible_to.clone_from(&self.labels);
+        request.class = caller.class_labels(&self.policies);
         request.meaning = self.meant.as_ref().map(|meant| meant.meaning.clone());
         request.filters.within.clone_from(&self.within.filters);
         request.filters.exact.clone_from(&self.extra.exact);

@@ -16,6 +16,8 @@ pub mod saved_routes;
 pub(crate) mod skill_names;
 pub(crate) mod within;
 
+use std::sync::Arc;
+
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
 use a2a_registry_search::{HitRow, asked_text};
 use bytes::Bytes;
@@ -49,6 +51,7 @@ pub async fn search(
 ) -> Result<Bytes, AppError> {
     let extra = Extra::default();
     let search = Search::prepare(context, caller, query, &extra).await?;
+    let policies = Arc::clone(&search.policies);
     let key = search.answer_key(context);
     let answer = match context.searches.answers.get(&key) {
         Some(answer) => answer,
@@ -61,7 +64,6 @@ pub async fn search(
             answer
         }
     };
-    let policies = context.policies.in_force();
     let shown = || Shown::Hits(answer.clone());
     context.dry_runs.answered(&policies, caller, shown);
     Ok(answer)

@@ -1,6 +1,7 @@
 //! What is in the registry, in a few figures, for one caller.
 
 use a2a_registry_api::{AgentList, FacetValue, Hit};
+use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::caller::Caller;
@@ -16,7 +17,13 @@ use crate::search::skill_names::{SkillNames, skill_names};
 /// How many of the newest agents are shown.
 const NEWEST: u32 = 6;
 /// The facets that are counted.
-const FACETS: [&str; 5] = ["tag", "skill", "protocol_version", "trust", "signature"];
+const FACETS: [Facet; 5] = [
+    Facet::Tag,
+    Facet::Skill,
+    Facet::ProtocolVersion,
+    Facet::Trust,
+    Facet::Signature,
+];
 
 /// Figures over all agents that a caller may find, and the newest of them.
 #[derive(Debug, Clone, Default)]
@@ -46,8 +53,8 @@ pub(crate) struct Overview {
 impl Overview {
     /// The figures of a list of all agents, which come from that many domains.
     pub fn new(mut list: AgentList, domains: u64, crawled: Option<Timestamp>) -> Self {
-        let mut values = |name: &str| {
-            let facet = list.facets.remove(name);
+        let mut values = |facet: Facet| {
+            let facet = list.facets.remove(facet.as_str());
             facet.map(|facet| facet.values).unwrap_or_default()
         };
         let count = |values: &[FacetValue], counted: fn(&str) -> bool| {
@@ -56,11 +63,13 @@ impl Overview {
         };
         Self {
             domains,
-            proved: count(&values("trust"), |level| !matches!(level, "none" | "L0")),
-            signed: count(&values("signature"), |state| state == "valid"),
-            protocols: values("protocol_version"),
-            tags: values("tag"),
-            skills: values("skill"),
+            proved: count(&values(Facet::Trust), |level| {
+                !matches!(level, "none" | "L0")
+            }),
+            signed: count(&values(Facet::Signature), |state| state == "valid"),
+            protocols: values(Facet::ProtocolVersion),
+            tags: values(Facet::Tag),
+            skills: values(Facet::Skill),
             skill_names: SkillNames::new(),
             agents: list.total,
             newest: list.agents,
@@ -78,7 +87,7 @@ pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overv
     let query = SearchQuery {
         sort: Some("newest".to_owned()),
         page_size: Some(NEWEST),
-        facets: FACETS.map(str::to_owned).to_vec(),
+        facets: FACETS.iter().map(ToString::to_string).collect(),
         ..SearchQuery::default()
     };
     let answer = search(context, caller, &query).await?;

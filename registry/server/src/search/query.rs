@@ -7,18 +7,17 @@ use a2a_registry_api::limits::{
     LookupDigest, LookupName, LookupUrl, LookupUrn, MAX_LOOKUP_DIGEST, MAX_LOOKUP_NAME,
     MAX_LOOKUP_URL, MAX_LOOKUP_URN, PageSize, one_of,
 };
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::signature::SignatureState;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_policy::PolicySet;
-use a2a_registry_search::{FacetName, Filters, HitParts, SearchRequest, Sort};
+use a2a_registry_search::{Filters, HitParts, SearchRequest, Sort};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::IntoParams;
 use utoipa::openapi::schema::Object;
 
 use crate::agents::documents::name_key;
-use crate::caller::Caller;
 use crate::config::LimitsConfig;
 use crate::error::AppError;
 use crate::filters::checked;
@@ -31,7 +30,8 @@ pub(crate) const BY_CONTENT: &str = "content";
 pub(crate) const UNGROUPED: &str = "none";
 const GROUPS: [&str; 2] = [BY_CONTENT, UNGROUPED];
 
-/// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND.
+/// Parameters of a search. Values of one parameter are combined with OR, different parameters with AND. What is not given is
+/// left out where they are written as a form, which is the one way they are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
@@ -42,107 +42,77 @@ pub struct SearchQuery {
     /// match; `AND` binds tighter than `OR`, and there are no brackets. Function words outside the quotes, as in
     /// `translate "good morning" to French`, make it a sentence, whose quoted parts are optional. Invalid syntax is
     /// searched as words, and a hint explains it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[param(max_length = 512)]
     pub q: Option<String>,
     /// Id of a skill, or words of its name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill: Vec<String>,
     /// Tag of a skill.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tag: Vec<String>,
     /// `streaming`, `push_notifications`, `extended_agent_card` or an extension URI.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capability: Vec<String>,
     /// `JSONRPC`, `GRPC`, `HTTP+JSON` or the card's own text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub binding: Vec<String>,
     /// `Major.Minor`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protocol_version: Vec<String>,
     /// Organisation behind the agent.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub provider: Vec<String>,
     /// Domain that publishes the card.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub domain: Vec<String>,
     /// `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`, `unknown`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auth: Vec<String>,
     /// Media type that the agent accepts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input_mode: Vec<String>,
     /// Media type that the agent produces.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_mode: Vec<String>,
     /// Minimum trust level: `L0` to `L4`.
     #[param(schema_with = trust_schema)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
     /// Result of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
     #[param(value_type = Vec<SignatureState>, inline)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signature: Vec<String>,
     /// `true` for agents that nobody answers for: neither an owner, which is the account that proved the domain or else
     /// registered the card, nor a sponsor.
     #[param(value_type = Vec<bool>, inline)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unmanaged: Vec<String>,
     /// Label as `key=value`, set by curators.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub label: Vec<String>,
     /// Name of a collection: only its agents, of those that the caller may see, are found.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collection: Vec<String>,
     /// Lifecycle state; by default `approved` and `deprecated`.
     #[param(value_type = Vec<ShownLifecycle>, inline)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lifecycle: Vec<String>,
     /// Liveness state; by default `fresh` and `stale`.
     #[param(value_type = Vec<LivenessState>, inline)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub liveness: Vec<String>,
     /// Order of the results: `relevance`, `name`, `updated` or `newest`. Without words in `q`, `relevance` is replaced
     /// by `updated`, which `order` in the response reports.
     #[param(schema_with = sort_schema)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
     /// Facets to count, separated by commas or repeated; at most 12.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facets: Vec<String>,
     /// Search mode: `lexical` (full text), `semantic` (nearest neighbours) or `hybrid` (both). By default `hybrid` if the
     /// registry has a model, else `lexical`. If it has no model, or the encoder does not respond in time, the search
     /// is `lexical`, which `mode` in the response reports.
     #[param(schema_with = mode_schema)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// `content` to fold duplicates, agents with the same name at the same endpoint or with the same content: each group
     /// is one hit, with the others in its `duplicates`. `total` and facets count agents all the same. `none` by default.
     #[param(schema_with = group_schema)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Members of each hit, separated by commas or repeated, beside its `id`; by default `urn`, `name`, `description`, `version`,
     /// `provider`, `domain`, `interfaces`, `skills` (ids and names), `skills_total`, `shortened`, `tags`, `auth`, `trust`,
     /// `lifecycle`, `deprecation`, `visibility`, `liveness`, `score`, `weak`, `matched_skills` and `duplicates`. Shown only where
     /// they are named: `skills.description`, `skills.tags`, `capabilities`, `labels`, `card_digest`, `links`, `highlights`,
     /// `explain` (as with `explain=true`) and `explain.summary` (its sentences alone).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// True to explain the scores of the first ten hits of a page.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "not_empty"
-    )]
+    #[serde(deserialize_with = "not_empty")]
     pub explain: Option<bool>,
     /// Entries on the page, at most 100; by default 20.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "not_empty"
-    )]
+    #[serde(deserialize_with = "not_empty")]
     #[param(value_type = Option<PageSize>, inline)]
     pub page_size: Option<u32>,
     /// `next_page_token` of the previous page.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page_token: Option<String>,
 }
 
@@ -192,16 +162,9 @@ pub struct LookupQuery {
 }
 
 impl SearchQuery {
-    /// The request the index takes, for this caller. Everything is checked here.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the parameter.
-    pub(crate) fn request(
-        &self,
-        caller: &Caller,
-        policies: &PolicySet,
-        limits: &LimitsConfig,
-    ) -> Result<SearchRequest, AppError> {
+    /// The request that the index takes, without the labels of a caller. Everything is checked here; an error is `Invalid`
+    /// and names the parameter.
+    pub(crate) fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest, AppError> {
         let text = self
             .q
             .as_deref()
@@ -221,8 +184,6 @@ impl SearchQuery {
         Ok(SearchRequest {
             text: text.map(str::to_owned),
             filters: self.filters()?,
-            visible_to: caller.labels(policies),
-            class: caller.class_labels(policies),
             sort: self.sort()?,
             facets: self.facet_names(limits.facets)?,
             explain: fields.has(HitFields::EXPLAIN),
@@ -237,63 +198,47 @@ impl SearchQuery {
         })
     }
 
-    fn filters(&self) -> Result<Filters, AppError> {
-        let raw = Filters {
-            skill: self.skill.clone(),
-            tag: self.tag.clone(),
-            capability: self.capability.clone(),
-            binding: self.binding.clone(),
-            protocol_version: self.protocol_version.clone(),
-            provider: self.provider.clone(),
-            domain: self.domain.clone(),
-            auth: self.auth.clone(),
-            input_mode: self.input_mode.clone(),
-            output_mode: self.output_mode.clone(),
-            label: self.label.clone(),
-            lifecycle: self.lifecycle.clone(),
-            liveness: self.liveness.clone(),
-            signature: self.signature.clone(),
-            unmanaged: self.unmanaged.clone(),
-            ..Filters::default()
-        };
-        checked(raw, self.trust.as_deref())
+    /// The values that are given for a filter.
+    pub(crate) fn values(&self, filter: Facet) -> &[String] {
+        match filter {
+            Facet::Tag => &self.tag,
+            Facet::Skill => &self.skill,
+            Facet::Capability => &self.capability,
+            Facet::Binding => &self.binding,
+            Facet::ProtocolVersion => &self.protocol_version,
+            Facet::Provider => &self.provider,
+            Facet::Domain => &self.domain,
+            Facet::Auth => &self.auth,
+            Facet::InputMode => &self.input_mode,
+            Facet::OutputMode => &self.output_mode,
+            Facet::Label => &self.label,
+            Facet::Trust => self.trust.as_slice(),
+            Facet::Lifecycle => &self.lifecycle,
+            Facet::Liveness => &self.liveness,
+            Facet::Signature => &self.signature,
+            Facet::Unmanaged => &self.unmanaged,
+        }
     }
 
+    fn filters(&self) -> Result<Filters, AppError> {
+        checked(FacetMap::from_fn(|facet| self.values(facet).to_vec()))
+    }
+
+    /// The number of values that count against the limit: those of lists.
     fn filter_count(&self) -> usize {
-        [
-            &self.skill,
-            &self.tag,
-            &self.capability,
-            &self.binding,
-            &self.protocol_version,
-            &self.provider,
-            &self.domain,
-            &self.auth,
-            &self.input_mode,
-            &self.output_mode,
-            &self.label,
-            &self.lifecycle,
-            &self.liveness,
-            &self.signature,
-            &self.unmanaged,
-            &self.collection,
-        ]
-        .iter()
-        .map(|values| values.len())
-        .sum()
+        let lists = Facet::ALL.iter().filter(|facet| **facet != Facet::Trust);
+        let values = lists.map(|facet| self.values(*facet).len());
+        values.sum::<usize>() + self.collection.len()
     }
 
     fn sort(&self) -> Result<Sort, AppError> {
-        match self.sort.as_deref() {
-            None | Some("relevance") => Ok(Sort::Relevance),
-            Some("name") => Ok(Sort::Name),
-            Some("updated") => Ok(Sort::Updated),
-            Some("newest") => Ok(Sort::Newest),
-            Some(_) => Err(AppError::invalid(
-                "/sort",
-                "sort is one of relevance, name, updated, newest",
-            )),
-        }
+        let Some(name) = self.sort.as_deref() else {
+            return Ok(Sort::default());
+        };
+        let sort = Sort::ALL.into_iter().find(|sort| sort.as_str() == name);
+        sort.ok_or_else(|| {
+            AppError::invalid("/sort", "sort is one of relevance, name, updated, newest")
+        })
     }
 
     fn grouped(&self) -> Result<bool, AppError> {
@@ -333,12 +278,11 @@ impl SearchQuery {
         })
     }
 
-    fn facet_names(&self, limit: usize) -> Result<Vec<FacetName>, AppError> {
+    fn facet_names(&self, limit: usize) -> Result<Vec<Facet>, AppError> {
         let mut names = Vec::new();
         for name in split(&self.facets) {
-            let facet = FacetName::parse(name).ok_or_else(|| {
-                let known: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
-                AppError::invalid("/facets", format!("facets are {}", known.join(", ")))
+            let facet: Facet = name.parse().map_err(|_| {
+                AppError::invalid("/facets", format!("facets are {}", Facet::names()))
             })?;
             if !names.contains(&facet) {
                 names.push(facet);
@@ -361,7 +305,7 @@ impl SearchQuery {
             fields: Vec::new(),
             ..self.clone()
         };
-        serde_json::to_string(&whole).unwrap_or_default()
+        serde_html_form::to_string(&whole).unwrap_or_default()
     }
 
     /// The name of the order in force.

@@ -107,10 +107,10 @@ async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<Strin
     search.page_token = None;
     search.page_size = None;
     search.fields = Vec::new();
-    let (limits, policies) = (&context.config.limits, context.policies.in_force());
+    let limits = &context.config.limits;
     let usable = async {
         search.mode(context.meanings.serves())?;
-        search.request(caller, &policies, limits)?;
+        search.request(limits)?;
         Within::load(context, caller, &search.collection).await
     };
     usable.await.map_err(|error| match error.kind {

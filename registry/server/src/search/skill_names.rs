@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::FacetValue;
-use a2a_registry_search::FacetName;
+use a2a_registry_domain::facet::Facet;
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -56,7 +56,7 @@ pub(crate) async fn skill_names(
     let asked = ids.clone();
     let found = run(context, caller, move |index| {
         let name = |id: &str, hit: &[u8]| name_in(hit, id);
-        index.newest_with(FacetName::Skill, &asked, &labels, ASKED, name)
+        index.newest_with(Facet::Skill, &asked, &labels, ASKED, name)
     });
     let Ok(found) = found.await else {
         return SkillNames::new();

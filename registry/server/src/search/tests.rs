@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use a2a_crawler::SystemClock;
+use a2a_registry_domain::facet::Facet;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_search::{FacetName, Index};
+use a2a_registry_policy::{PolicySet, PolicyText};
+use a2a_registry_search::Index;
 use actix_web::body::to_bytes;
 use actix_web::dev::Service;
 use actix_web::test::{TestRequest, init_service};
@@ -234,9 +236,31 @@ async fn a_full_queue_refuses_searches_for_a_moment() {
 }
 
 #[actix_web::test]
+async fn labels_and_class_of_a_search_come_from_one_policy_set() {
+    let (_folder, context) = registry().await;
+    let (caller, query, extra) = (client(1), SearchQuery::default(), Extra::default());
+    let search = Search::prepare(&context, &caller, &query, &extra);
+    let search = search.await.unwrap();
+    let before = context.policies.in_force();
+    let tagged = PolicyText {
+        id: "tagged".to_owned(),
+        text: r#"permit (principal, action == Action::"discover", resource)
+            when { resource.tags.contains("x") };"#
+            .to_owned(),
+    };
+    let next = PolicySet::compile(1, &[tagged]).unwrap();
+    assert_ne!(caller.class_labels(&next), caller.class_labels(&before));
+    // Another set is in force before the search runs.
+    context.policies.enforce(Arc::new(next));
+    let request = search.request(&context, &caller).unwrap();
+    assert_eq!(request.visible_to, caller.labels(&before));
+    assert_eq!(request.class, caller.class_labels(&before));
+}
+
+#[actix_web::test]
 async fn as_many_facets_are_counted_as_are_allowed() {
     let (_folder, context) = registry().await;
-    let names: Vec<&str> = FacetName::ALL.iter().map(|facet| facet.as_str()).collect();
+    let names: Vec<&str> = Facet::ALL.iter().map(|facet| facet.as_str()).collect();
     let most = context.config().limits.facets;
     assert_eq!(most, 12);
     let search = |facets: &str| format!("/v1/agents?facets={facets}");

@@ -1,5 +1,6 @@
 //! The collections that a search names: their filters, as far as the caller sees them.
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::{Filters, MAX_WITHIN};
 use a2a_registry_store::collections::collections_by_names;
 
@@ -60,7 +61,7 @@ impl Within {
 /// A filter that no agent passes: no label is empty.
 fn nothing() -> Filters {
     Filters {
-        label: vec![String::new()],
+        values: FacetMap::from([(Facet::Label, vec![String::new()])]),
         ..Filters::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::Document;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,8 +22,10 @@ fn index_agents(registry: &Registry, count: u128, bytes: usize) {
         hit: format!("{{\"id\":{number},\"x\":\"{}\"}}", "x".repeat(bytes)).into_bytes(),
         name: format!("Agent {number:03}"),
         description: "flight ".repeat(usize::try_from(number % 7 + 1).unwrap()),
-        lifecycle: "approved".to_owned(),
-        liveness: "fresh".to_owned(),
+        facets: FacetMap::from([
+            (Facet::Lifecycle, vec!["approved".to_owned()]),
+            (Facet::Liveness, vec!["fresh".to_owned()]),
+        ]),
         visible_to: vec!["public".to_owned()],
         ..Document::default()
     });

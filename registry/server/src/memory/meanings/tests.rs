@@ -1,5 +1,6 @@
 //! Tests of the texts of an agent that are encoded.
 
+use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::vectors::MAX_VECTORS;
 use a2a_registry_search::{Document, SkillText};
 
@@ -20,7 +21,7 @@ fn a_whole_card_its_description_and_each_of_its_first_skills_are_texts() {
     let document = Document {
         name: "Wings".into(),
         description: "Flies people".into(),
-        tags: vec!["air".into(), "travel".into()],
+        facets: FacetMap::from([(Facet::Tag, vec!["air".into(), "travel".into()])]),
         other_texts: vec!["Mind the quorum".into()],
         skills: (0..30)
             .map(|number| skill(&format!("Skill {number}")))

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_api::{Facet, FacetValue};
+use a2a_registry_api::FacetValue;
+use a2a_registry_domain::facet::Facet;
 
 use crate::pages::{auth, text, trust};
 use crate::search::page::ValueNames;
-use crate::search::page::links::{AddedValue, FACETS, FILTERS, link, toggled};
+use crate::search::page::links::{AddedValue, FACETS, filters, title, without};
 use crate::search::query::SearchQuery;
 use crate::search::skill_names::SkillNames;
 
@@ -15,7 +16,7 @@ const SEEN: usize = 6;
 
 /// The values of one filter, with how often each occurs.
 pub(crate) struct FacetView {
-    pub title: &'static str,
+    pub title: String,
     pub seen: Vec<ValueView>,
     pub folded: Vec<ValueView>,
     pub others: u64,
@@ -33,7 +34,7 @@ pub(crate) struct ValueView {
 
 /// A filter in force.
 pub(crate) struct Active {
-    pub title: &'static str,
+    pub title: String,
     pub label: String,
     /// The search without it.
     pub link: String,
@@ -83,57 +84,45 @@ fn words(value: &str) -> String {
 
 /// The filters in force.
 pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
-    let mut active = Vec::new();
-    let mut values_of = query.clone();
-    for (name, title, values) in FILTERS {
-        for value in values(&mut values_of).iter() {
-            active.push(Active {
-                title,
-                label: label(name, value, names),
-                link: toggled(query, values, value),
-            });
-        }
-    }
-    if let Some(trust) = &query.trust {
-        active.push(Active {
-            title: "Trust, at least",
-            label: label("trust", trust, names),
-            link: link(query, |query| query.trust = None),
-        });
-    }
-    active
+    let active = filters(query).map(|(name, value)| Active {
+        title: title(name),
+        label: label(name, value, names),
+        link: without(query, name, value),
+    });
+    active.collect()
 }
 
 /// The facets of a response in which there is something to choose: neither a single value nor values that every hit has
 /// narrow anything, unless one of them is chosen. Providers and skills are shown by these names.
 pub(crate) fn facets(
     query: &SearchQuery,
-    counted: &BTreeMap<String, Facet>,
+    counted: &BTreeMap<String, a2a_registry_api::Facet>,
     total: u64,
     names: &ValueNames,
 ) -> Vec<FacetView> {
     FACETS
         .iter()
-        .filter_map(|(name, title)| {
-            let facet = counted.get(*name)?;
-            let values = match *name {
-                "trust" => &at_least(&facet.values),
+        .filter_map(|one| {
+            let name = one.as_str();
+            let facet = counted.get(name)?;
+            let values = match one {
+                Facet::Trust => &at_least(&facet.values),
                 _ => &facet.values,
             };
-            let filter = FILTERS.iter().find(|(filter, ..)| filter == name);
-            let added = filter.map(|(.., values)| (AddedValue::new(query, *values), *values));
+            let added = AddedValue::new(query, name);
             let mut seen: Vec<ValueView> = values
                 .iter()
                 .filter(|value| !value.value.is_empty())
                 .map(|value| {
-                    let (chosen, link) = match &added {
-                        Some((added, values)) => choice(query, added, *values, &value.value),
-                        None => trust_choice(query, &value.value),
+                    let chosen = added.chosen.contains(&value.value);
+                    let link = match chosen {
+                        true => without(query, name, &value.value),
+                        false => added.link(&value.value),
                     };
                     view(name, value, names, chosen, link)
                 })
                 .collect();
-            let narrows = (seen.len() > 1 || *name == "trust")
+            let narrows = (seen.len() > 1 || *one == Facet::Trust)
                 && seen.iter().any(|value| value.count < total);
             if !narrows && !seen.iter().any(|value| value.chosen) {
                 return None;
@@ -142,7 +131,7 @@ pub(crate) fn facets(
             seen.sort_by_key(|value| !value.chosen);
             let folded = seen.split_off(seen.len().min(SEEN));
             Some(FacetView {
-                title,
+                title: title(name),
                 seen,
                 folded,
                 others: facet.other_count,
@@ -171,28 +160,6 @@ fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
     levels
 }
 
-/// Whether a value of a filter is chosen, and the link that adds or removes it.
-fn choice(
-    query: &SearchQuery,
-    added: &AddedValue,
-    values: fn(&mut SearchQuery) -> &mut Vec<String>,
-    value: &str,
-) -> (bool, String) {
-    let chosen = added.chosen.iter().any(|chosen| chosen == value);
-    let link = match chosen {
-        true => toggled(query, values, value),
-        false => added.link(value),
-    };
-    (chosen, link)
-}
-
-/// The same for a level of trust, of which one can be chosen.
-fn trust_choice(query: &SearchQuery, level: &str) -> (bool, String) {
-    let chosen = query.trust.as_deref() == Some(level);
-    let wanted = (!chosen).then(|| level.to_owned());
-    (chosen, link(query, |query| query.trust = wanted))
-}
-
 fn view(
     name: &str,
     counted: &FacetValue,
@@ -216,6 +183,8 @@ fn view(
 
 #[cfg(test)]
 mod tests {
+    use a2a_registry_api::Facet;
+
     use super::*;
 
     #[test]

@@ -1,53 +1,49 @@
 //! The links of the search page: for each filter, order and page.
 
-use url::form_urlencoded::byte_serialize;
+use a2a_registry_domain::facet::Facet;
+use url::form_urlencoded::{Parse, Serializer, byte_serialize, parse};
 
 use crate::search::query::{BY_CONTENT, SearchQuery};
 
-/// A filter with a list of values: its name, its title, and its member of a query.
-type Filter = (
-    &'static str,
-    &'static str,
-    fn(&mut SearchQuery) -> &mut Vec<String>,
-);
-
-/// The filters. Adding one here puts it among the chips and into the form.
-pub(crate) const FILTERS: [Filter; 16] = [
-    ("tag", "Tag", |query| &mut query.tag),
-    ("skill", "Skill", |query| &mut query.skill),
-    ("capability", "Capability", |query| &mut query.capability),
-    ("protocol_version", "Protocol version", |query| {
-        &mut query.protocol_version
-    }),
-    ("binding", "Binding", |query| &mut query.binding),
-    ("auth", "Authentication", |query| &mut query.auth),
-    ("provider", "Provider", |query| &mut query.provider),
-    ("domain", "Domain", |query| &mut query.domain),
-    ("input_mode", "Accepts", |query| &mut query.input_mode),
-    ("output_mode", "Produces", |query| &mut query.output_mode),
-    ("label", "Label", |query| &mut query.label),
-    ("lifecycle", "Lifecycle", |query| &mut query.lifecycle),
-    ("liveness", "Liveness", |query| &mut query.liveness),
-    ("signature", "Signature", |query| &mut query.signature),
-    ("collection", "Collection", |query| &mut query.collection),
-    ("unmanaged", "Unmanaged", |query| &mut query.unmanaged),
-];
-
 /// The facets that are counted, in the order they are shown. Twelve are allowed.
-pub(crate) const FACETS: [(&str, &str); 12] = [
-    ("auth", "Authentication"),
-    ("protocol_version", "Protocol version"),
-    ("binding", "Binding"),
-    ("tag", "Tag"),
-    ("skill", "Skill"),
-    ("provider", "Provider"),
-    ("domain", "Domain"),
-    ("capability", "Capability"),
-    ("input_mode", "Accepts"),
-    ("trust", "Trust, at least"),
-    ("signature", "Signature"),
-    ("liveness", "Liveness"),
+pub(crate) const FACETS: [Facet; 12] = [
+    Facet::Auth,
+    Facet::ProtocolVersion,
+    Facet::Binding,
+    Facet::Tag,
+    Facet::Skill,
+    Facet::Provider,
+    Facet::Domain,
+    Facet::Capability,
+    Facet::InputMode,
+    Facet::Trust,
+    Facet::Signature,
+    Facet::Liveness,
 ];
+
+/// The title of a filter: its name as words, unless the page has a better one.
+pub(crate) fn title(filter: &str) -> String {
+    match filter.parse::<Facet>() {
+        Ok(Facet::Auth) => "Authentication".to_owned(),
+        Ok(Facet::InputMode) => "Accepts".to_owned(),
+        Ok(Facet::OutputMode) => "Produces".to_owned(),
+        Ok(Facet::Trust) => "Trust, at least".to_owned(),
+        _ => {
+            let (first, rest) = filter.split_at_checked(1).unwrap_or_default();
+            first.to_uppercase() + &rest.replace('_', " ")
+        }
+    }
+}
+
+/// The filters of a search: each of their values, with the filter's name.
+pub(crate) fn filters(query: &SearchQuery) -> impl Iterator<Item = (&'static str, &str)> {
+    let facets = Facet::ALL.iter().flat_map(move |facet| {
+        let values = query.values(*facet).iter();
+        values.map(move |value| (facet.as_str(), value.as_str()))
+    });
+    let collections = query.collection.iter();
+    facets.chain(collections.map(|name| ("collection", name.as_str())))
+}
 
 /// The list of every agent.
 pub(crate) const EVERY_AGENT: &str = "/?q=";
@@ -69,56 +65,51 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
     }
 }
 
-/// The address of a search with one value of a filter put in, or taken out where it is in.
-pub(crate) fn toggled(
-    query: &SearchQuery,
-    values: fn(&mut SearchQuery) -> &mut Vec<String>,
-    value: &str,
-) -> String {
-    link(query, |query| {
-        let values = values(query);
-        let before = values.len();
-        values.retain(|other| other != value);
-        if values.len() == before {
-            values.push(value.to_owned());
-        }
-    })
+/// The parameters of an address.
+fn parameters(address: &str) -> Parse<'_> {
+    parse(address.strip_prefix("/?").unwrap_or_default().as_bytes())
+}
+
+/// The address of a search without this value of a filter.
+pub(crate) fn without(query: &SearchQuery, filter: &str, value: &str) -> String {
+    let address = link(query, |_| {});
+    let others = parameters(&address);
+    let others = others.filter(|(name, one)| (&**name, &**one) != (filter, value));
+    let others = Serializer::new(String::new()).extend_pairs(others).finish();
+    match others.is_empty() {
+        true => EVERY_AGENT.to_owned(),
+        false => format!("/?{others}"),
+    }
 }
 
 /// The addresses of a search with one more value of a filter. A page has hundreds of them, which differ in the value alone, so
 /// that the query is written once for all.
 pub(crate) struct AddedValue {
+    /// The address up to the value.
     before: String,
-    after: String,
     /// The values that are in the query: choosing one of them again takes it out.
     pub chosen: Vec<String>,
 }
 
 impl AddedValue {
-    /// The addresses of this search with one more value of the filter that has these values.
-    pub(crate) fn new(
-        query: &SearchQuery,
-        values: fn(&mut SearchQuery) -> &mut Vec<String>,
-    ) -> Self {
-        // It is longer than the address without it, so that nothing else in there can be taken for it.
-        let place = "0".repeat(link(query, |_| {}).len() + 1);
-        let address = link(query, |query| values(query).push(place.clone()));
-        let parts = address.split_once(place.as_str());
-        let (before, after) = parts.unwrap_or((address.as_str(), ""));
+    /// The addresses of this search with one more value of a filter; another level of trust replaces the chosen one.
+    pub(crate) fn new(query: &SearchQuery, filter: &str) -> Self {
+        let is_trust = filter == Facet::Trust.as_str();
+        let others = link(query, |query| drop(query.trust.take_if(|_| is_trust)));
+        let chosen = filters(query).filter(|(name, _)| *name == filter);
         Self {
-            before: before.to_owned(),
-            after: after.to_owned(),
-            chosen: std::mem::take(values(&mut query.clone())),
+            before: match others.as_str() {
+                EVERY_AGENT => format!("/?{filter}="),
+                others => format!("{others}&{filter}="),
+            },
+            chosen: chosen.map(|(_, value)| value.to_owned()).collect(),
         }
     }
 
     /// The address with this value.
     pub(crate) fn link(&self, value: &str) -> String {
-        let escaped = byte_serialize(value.as_bytes());
-        let mut link = String::with_capacity(self.before.len() + self.after.len() + value.len());
-        link.push_str(&self.before);
-        link.extend(escaped);
-        link.push_str(&self.after);
+        let mut link = self.before.clone();
+        link.extend(byte_serialize(value.as_bytes()));
         link
     }
 }
@@ -137,64 +128,69 @@ pub(crate) fn unfiltered(query: &SearchQuery) -> String {
 }
 
 /// What a form for new words carries along: every filter, the order, the mode, and whether scores are explained.
-pub(crate) fn carried(query: &SearchQuery) -> Vec<(&'static str, String)> {
-    let mut query = query.clone();
-    let mut pairs: Vec<(&'static str, String)> = Vec::new();
-    for (name, _, values) in FILTERS {
-        pairs.extend(values(&mut query).iter().map(|value| (name, value.clone())));
-    }
-    pairs.extend(query.trust.map(|trust| ("trust", trust)));
-    pairs.extend(query.sort.map(|sort| ("sort", sort)));
-    pairs.extend(query.mode.map(|mode| ("mode", mode)));
-    let group = query.group.filter(|group| group != BY_CONTENT);
-    pairs.extend(group.map(|group| ("group", group)));
-    pairs.extend(
-        query
-            .explain
-            .map(|explain| ("explain", explain.to_string())),
-    );
-    pairs.extend(query.page_size.map(|size| ("page_size", size.to_string())));
-    pairs
+pub(crate) fn carried(query: &SearchQuery) -> Vec<(String, String)> {
+    let rest = link(query, |query| query.q = None);
+    let rest = parameters(&rest).into_owned();
+    rest.filter(|(name, _)| name != "q").collect()
 }
 
 /// Whether a search has words or filters.
 pub(crate) fn asks(query: &SearchQuery) -> bool {
-    let mut query = query.clone();
-    query.q.is_some()
-        || query.trust.is_some()
-        || query.page_token.is_some()
-        || FILTERS
-            .iter()
-            .any(|(_, _, values)| !values(&mut query).is_empty())
+    query.q.is_some() || query.page_token.is_some() || filters(query).next().is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
-    fn an_added_value_leads_where_toggling_it_leads() {
+    fn titles_are_words() {
+        assert_eq!(title("protocol_version"), "Protocol version");
+        assert_eq!(title("collection"), "Collection");
+        assert_eq!(title("output_mode"), "Produces");
+    }
+
+    #[test]
+    fn an_added_value_is_in_the_search_and_can_be_taken_out_again() {
         let query = SearchQuery {
             q: Some("a %00 b & c=d 000\0".to_owned()),
             tag: vec!["x y".to_owned(), "%00".to_owned(), "000".to_owned()],
             domain: vec!["a.example".to_owned()],
-            trust: Some("L1".to_owned()),
             group: Some(BY_CONTENT.to_owned()),
             facets: vec!["tag".to_owned()],
             page_token: Some("t".to_owned()),
             ..SearchQuery::default()
         };
         for query in [SearchQuery::default(), query] {
-            for (name, _, values) in FILTERS {
-                let added = AddedValue::new(&query, values);
+            let names = Facet::ALL.iter().map(|facet| facet.as_str());
+            for name in names.chain(["collection"]) {
+                let added = AddedValue::new(&query, name);
                 for value in ["plain", "a b", "&=%+#", "é⟦", "%00", "\u{202e}", "\0"] {
                     if added.chosen.iter().any(|chosen| chosen == value) {
                         continue;
                     }
-                    let expected = toggled(&query, values, value);
-                    assert_eq!(added.link(value), expected, "{name} {value:?}");
+                    let address = added.link(value);
+                    let found: SearchQuery =
+                        serde_html_form::from_str(address.strip_prefix("/?").unwrap()).unwrap();
+                    assert!(filters(&found).any(|one| one == (name, value)), "{address}");
+                    let before = link(&query, |_| {});
+                    assert_eq!(without(&found, name, value), before, "{name} {value:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn another_level_of_trust_replaces_the_chosen_one() {
+        let query = SearchQuery {
+            q: Some("x".to_owned()),
+            trust: Some("L1".to_owned()),
+            ..SearchQuery::default()
+        };
+        let levels = AddedValue::new(&query, "trust");
+        assert_eq!(levels.chosen, ["L1"]);
+        assert_eq!(levels.link("L2"), "/?q=x&trust=L2");
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct SearchPage {
     words: String,
     title: String,
     /// What the form carries besides the words.
-    carried: Vec<(&'static str, String)>,
+    carried: Vec<(String, String)>,
     sorts: Vec<OrderChoice>,
     active: Vec<Active>,
     /// The search without any filter.
@@ -205,7 +205,7 @@ fn read(query: &str) -> Result<SearchQuery, AppError> {
         .map_err(|error| AppError::invalid("/", error.to_string()))?;
     let mut query: SearchQuery = query::read(&pairs).map_err(invalid)?;
     query.group.get_or_insert_with(|| BY_CONTENT.to_owned());
-    query.facets = FACETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    query.facets = FACETS.iter().map(ToString::to_string).collect();
     Ok(query)
 }
 
@@ -286,7 +286,7 @@ fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestam
     let hints = hints(&list);
     // Only by relevance do they come last, so that folding them changes no order.
     let folds = query.order() == "relevance";
-    let tagged = AddedValue::new(query, |query| &mut query.tag);
+    let tagged = AddedValue::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
         .agents
         .into_iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::{AgentList, Hit};
-use a2a_registry_search::FacetName;
+use a2a_registry_domain::facet::Facet;
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -56,9 +56,7 @@ pub(crate) async fn provider_names(
     }
     let labels = caller.labels(&context.policies.in_force());
     let found = run(context, caller, move |index| {
-        index.newest_with(FacetName::Provider, &missing, &labels, 1, |_, hit| {
-            name_in(hit)
-        })
+        index.newest_with(Facet::Provider, &missing, &labels, 1, |_, hit| name_in(hit))
     });
     for name in found.await.unwrap_or_default().into_iter().flatten() {
         names.entry(name.to_lowercase()).or_insert(name);

@@ -1,0 +1,193 @@
+//! Facets: what searches filter agents by, and whose values they count.
+
+use std::ops::{Index, IndexMut};
+use std::str::FromStr;
+
+use super::lifecycle::{LivenessState, ShownLifecycle};
+use super::signature::SignatureState;
+use super::text_enum::text_enum;
+use super::trust::TrustLevel;
+
+text_enum! {
+    /// A property of agents that searches filter by and count. Its text names it in requests and responses, in the order
+    /// of the contract.
+    Facet {
+        /// Tags of the skills, in lower case.
+        Tag = "tag",
+        /// Ids of the skills.
+        Skill = "skill",
+        /// `streaming`, `push_notifications`, `extended_agent_card` and the URIs of extensions.
+        Capability = "capability",
+        /// Bindings of the interfaces.
+        Binding = "binding",
+        /// Protocol versions of the interfaces, as `Major.Minor`.
+        ProtocolVersion = "protocol_version",
+        /// The provider's organization, in lower case.
+        Provider = "provider",
+        /// The domain that publishes the card.
+        Domain = "domain",
+        /// Authentication schemes, `none` included.
+        Auth = "auth",
+        /// Media types that the agent accepts.
+        InputMode = "input_mode",
+        /// Media types that the agent produces.
+        OutputMode = "output_mode",
+        /// Labels that curators have set, each as `key=value`.
+        Label = "label",
+        /// The trust level, or `none`. Its filter names the least level.
+        Trust = "trust",
+        /// The lifecycle as shown.
+        Lifecycle = "lifecycle",
+        /// The liveness of the card.
+        Liveness = "liveness",
+        /// The result of checking the card's signatures.
+        Signature = "signature",
+        /// Whether neither an owner nor a sponsor answers for the agent: `true` or `false`.
+        Unmanaged = "unmanaged",
+    }
+}
+
+impl Facet {
+    /// The names of all facets, for a message.
+    pub fn names() -> String {
+        let names: Vec<&str> = Self::ALL.iter().map(|facet| facet.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// The values that agents have which a filter with these values finds, of which one suffices. The error names the
+    /// values that exist.
+    pub fn found_by(self, filter: Vec<String>) -> Result<Vec<String>, String> {
+        match self {
+            Self::Lifecycle => known::<ShownLifecycle>(filter),
+            Self::Liveness => known::<LivenessState>(filter),
+            Self::Signature => known::<SignatureState>(filter),
+            Self::Unmanaged => match filter.iter().all(|one| one == "true" || one == "false") {
+                true => Ok(filter),
+                false => Err("unmanaged is true or false".to_owned()),
+            },
+            Self::Trust => at_least(&filter),
+            Self::Provider | Self::Domain | Self::InputMode | Self::OutputMode => {
+                Ok(filter.iter().map(|value| value.to_lowercase()).collect())
+            }
+            Self::Tag
+            | Self::Skill
+            | Self::Capability
+            | Self::Binding
+            | Self::ProtocolVersion
+            | Self::Auth
+            | Self::Label => Ok(filter),
+        }
+    }
+}
+
+/// These values, all of which must be texts of an enum.
+fn known<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
+    for value in &values {
+        value.parse::<T>()?;
+    }
+    Ok(values)
+}
+
+/// The trust levels from the lowest of these up.
+fn at_least(levels: &[String]) -> Result<Vec<String>, String> {
+    let levels: Result<Vec<TrustLevel>, String> = levels
+        .iter()
+        .map(|level| level.parse::<TrustLevel>())
+        .collect();
+    let levels = levels.map_err(|_| "trust is one of L0, L1, L2, L3, L4".to_owned())?;
+    let found = TrustLevel::ALL.iter();
+    let found = found.filter(|level| levels.iter().any(|least| least <= *level));
+    Ok(found.map(ToString::to_string).collect())
+}
+
+/// One value for each facet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FacetMap<T>([T; Facet::ALL.len()]);
+
+impl<T> FacetMap<T> {
+    /// The values that a function returns for each facet.
+    pub fn from_fn(mut value_of: impl FnMut(Facet) -> T) -> Self {
+        Self(std::array::from_fn(|place| value_of(Facet::ALL[place])))
+    }
+
+    /// All facets, each with its value.
+    pub fn entries(&self) -> impl Iterator<Item = (Facet, &T)> {
+        Facet::ALL.iter().copied().zip(&self.0)
+    }
+
+    /// All facets, each with its value to change.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (Facet, &mut T)> {
+        Facet::ALL.iter().copied().zip(&mut self.0)
+    }
+}
+
+impl<T> Index<Facet> for FacetMap<T> {
+    type Output = T;
+
+    fn index(&self, facet: Facet) -> &T {
+        &self.0[facet as usize]
+    }
+}
+
+impl<T> IndexMut<Facet> for FacetMap<T> {
+    fn index_mut(&mut self, facet: Facet) -> &mut T {
+        &mut self.0[facet as usize]
+    }
+}
+
+impl<T: Default, const N: usize> From<[(Facet, T); N]> for FacetMap<T> {
+    /// The map with these values, and with the default value of all other facets.
+    fn from(values: [(Facet, T); N]) -> Self {
+        let mut map = Self::from_fn(|_| T::default());
+        for (facet, value) in values {
+            map[facet] = value;
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(facet: Facet, filter: &[&str]) -> Result<Vec<String>, String> {
+        facet.found_by(filter.iter().map(|value| (*value).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_map_has_one_value_for_each_facet() {
+        let mut map = FacetMap::from_fn(Facet::as_str);
+        for &facet in Facet::ALL {
+            assert_eq!(map[facet], facet.as_str());
+        }
+        map[Facet::Trust] = "changed";
+        let changed = map
+            .entries()
+            .filter(|(facet, name)| **name != facet.as_str());
+        assert_eq!(changed.collect::<Vec<_>>(), [(Facet::Trust, &"changed")]);
+    }
+
+    #[test]
+    fn filters_find_only_values_that_exist() {
+        for facet in [
+            Facet::Lifecycle,
+            Facet::Liveness,
+            Facet::Signature,
+            Facet::Unmanaged,
+            Facet::Trust,
+        ] {
+            assert_eq!(found(facet, &[]), Ok(Vec::new()));
+            assert!(found(facet, &["elsewhere"]).is_err(), "{facet}");
+        }
+        assert_eq!(
+            found(Facet::Signature, &["valid", "unknown"]),
+            Ok(vec!["valid".to_owned(), "unknown".to_owned()])
+        );
+        let from_two = ["L2", "L3", "L4"].map(str::to_owned);
+        assert_eq!(found(Facet::Trust, &["L2"]), Ok(from_two.to_vec()));
+        assert_eq!(
+            found(Facet::Domain, &["A.Example"]),
+            Ok(vec!["a.example".to_owned()])
+        );
+    }
+}
