@@ -240,7 +240,6 @@ pub fn pages_and_fallback(routes: &mut web::ServiceConfig) {
 fn a2a(routes: &mut web::ServiceConfig) {
     routes
         .service(a2a_rpc::rpc_call)
-        .service(a2a_rpc::rpc_call_with_slash)
         .service(a2a_rest::message_send)
         .service(a2a_rest::message_stream)
         .service(a2a_rest::task_list)

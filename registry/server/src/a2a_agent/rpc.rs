@@ -1,11 +1,11 @@
 //! The envelope of JSON-RPC 2.0. Neither batches nor positional parameters are a part of A2A, so both are refused.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind, response};
 use crate::http::answer::JSON;
 
 /// One request.
@@ -13,7 +13,6 @@ use crate::http::answer::JSON;
 pub(super) struct Call {
     /// Given back with the result; null if the request has none.
     pub(super) id: Value,
-    /// The method.
     pub(super) method: String,
     /// Its parameters; empty if the request has none.
     pub(super) params: Map<String, Value>,
@@ -58,9 +57,8 @@ struct Response<'a> {
 
 /// A result as the document that JSON-RPC gives it, written.
 pub(super) fn wrapped(id: &Value, result: &Value) -> String {
-    let jsonrpc = "2.0";
     let response = Response {
-        jsonrpc,
+        jsonrpc: "2.0",
         id,
         result,
     };
@@ -70,10 +68,7 @@ pub(super) fn wrapped(id: &Value, result: &Value) -> String {
 
 /// The response to a request that succeeded.
 pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, JSON))
-        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .body(wrapped(id, result))
+    response(StatusCode::OK, JSON, wrapped(id, result))
 }
 
 #[cfg(test)]
