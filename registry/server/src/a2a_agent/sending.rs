@@ -32,7 +32,7 @@ const MAX_OUTCOME: usize = 1 << 20;
 
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
-    /// The row while it is worked on.
+    /// The task as it is: worked on, until [`Self::conclude`] says what came of it.
     row: a2a_task::Model,
     /// The messages that are written in it.
     history: Vec<Value>,
@@ -57,32 +57,11 @@ pub(super) async fn send(
     if incoming.wants.immediately {
         return begin(context, caller, incoming).await;
     }
-    let job = understand(context, caller, incoming).await?;
+    let mut job = understand(context, caller, incoming).await?;
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
-    let done = result(done, job.wants)?;
-    let at = moment(context, caller, &job, done.more.is_some()).await?;
-    let Some(since) = job.waits_since else {
-        let row = a2a_task::Model {
-            state: Kept::from(done.state),
-            outcome: Some(done.written),
-            more: done.more,
-            updated_at: at,
-            ..job.row
-        };
-        insert(context, row.clone()).await?;
-        let shown = done.answered.shown();
-        return Ok(Task::new(row, done.state, job.history, shown));
-    };
-    let id = job.row.id;
-    let change = TaskChange {
-        state: done.state,
-        history: Some(job.row.history),
-        outcome: Some(done.written),
-        more: done.more,
-        at,
-    };
-    apply(context, id, since, change).await?;
-    load(context, caller, &id.to_string()).await
+    let (state, answered) = job.conclude(context, caller, done).await?;
+    job.store(context, state).await?;
+    Ok(Task::new(job.row, state, job.history, answered.shown()))
 }
 
 /// Begins to do what a message asks for, and gives the task as it is meanwhile.
@@ -95,27 +74,12 @@ pub(super) async fn begin(
     incoming: Incoming,
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
-    if let Some(since) = job.waits_since {
-        let change = TaskChange {
-            state: TaskState::Working,
-            history: Some(job.row.history.clone()),
-            outcome: None,
-            more: None,
-            at: job.row.updated_at,
-        };
-        apply(context, job.row.id, since, change).await?;
-    } else {
-        insert(context, job.row.clone()).await?;
-    }
-    let task = Task::new(
-        job.row.clone(),
-        TaskState::Working,
-        job.history.clone(),
-        ShownOutcome::default(),
-    );
+    job.store(context, TaskState::Working).await?;
+    let (row, history) = (job.row.clone(), job.history.clone());
+    let task = Task::new(row, TaskState::Working, history, ShownOutcome::default());
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
-        if let Err(error) = finish(&context, &caller, &job).await {
+        if let Err(error) = finish(&context, &caller, job).await {
             // The task fails by itself when it has been worked on for too long.
             tracing::warn!(
                 error = error.for_log(),
@@ -127,7 +91,7 @@ pub(super) async fn begin(
 }
 
 /// Finishes a task that is worked on, unless it was cancelled meanwhile.
-async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), AppError> {
+async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), AppError> {
     let done = work(context, caller, &job.row.context_id, &job.intent).await;
     let done = done.unwrap_or_else(|fault| {
         Outcome::Failed {
@@ -135,18 +99,55 @@ async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), App
         }
         .into()
     });
-    let done = result(done, job.wants)?;
-    let at = moment(context, caller, job, done.more.is_some()).await?;
-    let change = TaskChange {
-        state: done.state,
-        history: None,
-        outcome: Some(done.written),
-        more: done.more,
-        at,
-    };
     let since = Some(job.row.updated_at);
+    let (state, _) = job.conclude(context, caller, done).await?;
+    let change = job.change(state);
     change_task(context, job.row.id, &[TaskState::Working], since, change).await?;
     Ok(())
+}
+
+impl Job {
+    /// Puts what came of the work into the task; returns the state that it comes into, and the answer.
+    async fn conclude(
+        &mut self,
+        context: &Context,
+        caller: &Caller,
+        done: Work,
+    ) -> Result<(TaskState, Answered), AppError> {
+        let done = result(done, self.wants)?;
+        self.row.updated_at = moment(context, caller, self, done.more.is_some()).await?;
+        self.row.state = Kept::from(done.state);
+        self.row.outcome = Some(done.written);
+        self.row.more = done.more;
+        Ok((done.state, done.answered))
+    }
+
+    /// The task as a change of the one that is stored.
+    fn change(&self, state: TaskState) -> TaskChange {
+        TaskChange {
+            state,
+            history: Some(self.row.history.clone()),
+            outcome: self.row.outcome.clone(),
+            more: self.row.more.clone(),
+            at: self.row.updated_at,
+        }
+    }
+
+    /// Stores the task: a new one, or the one that has waited for the message.
+    ///
+    /// # Errors
+    /// `Unsupported` where another message or the end of the task came first.
+    async fn store(&self, context: &Arc<Context>, state: TaskState) -> Result<(), Fault> {
+        if self.waits_since.is_none() {
+            return Ok(insert(context, self.row.clone()).await?);
+        }
+        let (id, change) = (self.row.id, self.change(state));
+        let waiting = [TaskState::InputRequired];
+        match change_task(context, id, &waiting, self.waits_since, change).await? {
+            true => Ok(()),
+            false => Err(takes_none()),
+        }
+    }
 }
 
 /// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
@@ -211,41 +212,33 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
 
 /// Reads what a message asks for, and of which task.
 async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
-    let asked = intent(&incoming)?;
-    let now = context.now();
+    let intent = intent(&incoming)?;
+    let now = context.now().0;
     let waiting = match &incoming.task_id {
         Some(id) => Some(waiting(context, caller, id, incoming.context_id.as_deref()).await?),
         None => None,
     };
     let waits_since = waiting.as_ref().map(|task| task.row.updated_at);
-    let (id, conversation, mut history) = match &waiting {
-        Some(task) => (
-            task.row.id,
-            task.row.context_id.clone(),
-            task.history.clone(),
-        ),
-        None => {
-            let id = new_task(context.entropy.as_ref());
-            let given = incoming.context_id.clone();
-            (
-                id,
-                given.unwrap_or_else(|| new_context(context)),
-                Vec::new(),
-            )
+    let created_at = waiting.as_ref().map_or(now, |task| task.row.created_at);
+    let is_known = waiting.is_some() || incoming.context_id.is_some();
+    let (id, conversation, mut history) = match waiting {
+        Some(task) => {
+            let question = task.asked().map(|text| wire::said(&task, text));
+            let mut history = task.history;
+            history.extend(question);
+            (task.row.id, task.row.context_id, history)
         }
+        None => (
+            new_task(context.entropy.as_ref()),
+            incoming.context_id.unwrap_or_else(|| new_context(context)),
+            Vec::new(),
+        ),
     };
-    if let Some((task, text)) = waiting
-        .as_ref()
-        .and_then(|task| Some((task, task.asked()?)))
-    {
-        history.push(wire::said(task, text));
-    }
     let mut message = incoming.message;
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(conversation);
     history.push(message);
-    let written = written(&history)?;
-    let created_at = waiting.map_or(now.0, |task| task.row.created_at);
+    let kept_for = i64::from(context.config.a2a.task_hours) * HOUR;
     Ok(Job {
         row: a2a_task::Model {
             id,
@@ -253,17 +246,17 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
             sender: sender(context, caller),
             context_id: conversation,
             state: Kept::from(TaskState::Working),
-            history: written,
+            history: written(&history)?,
             outcome: None,
             more: None,
             created_at,
-            updated_at: waits_since.map_or(now.0, |since| now.0.max(since.saturating_add(1))),
-            expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
+            updated_at: waits_since.map_or(now, |since| now.max(since.saturating_add(1))),
+            expires_at: context.now().plus(kept_for).0,
         },
         history,
         waits_since,
-        is_known: waits_since.is_some() || incoming.context_id.is_some(),
-        intent: asked,
+        is_known,
+        intent,
         wants: incoming.wants,
     })
 }
@@ -322,18 +315,6 @@ async fn waiting(
     Ok(task)
 }
 
-/// Changes a task that has been waiting for a message since this moment.
-///
-/// # Errors
-/// `Unsupported` where another message or its end came first.
-async fn apply(context: &Context, id: Uuid, since: i64, change: TaskChange) -> Result<(), Fault> {
-    let from = [TaskState::InputRequired];
-    match change_task(context, id, &from, Some(since), change).await? {
-        true => Ok(()),
-        false => Err(takes_none()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -351,12 +332,9 @@ mod tests {
     #[test]
     fn a_page_that_is_too_large_goes_on() {
         let entry = json!({"identifier": "x", "score": 1, "data": "x".repeat(MAX_OUTCOME)});
-        let page = FoundPage {
-            results: vec![(Uuid::nil(), entry)],
-            rest: json!({"pageToken": "next"}),
-            left_out: 0,
-            without_urn: 0,
-        };
+        let mut page = FoundPage::default();
+        page.add(Uuid::nil(), entry);
+        page.rest.insert("pageToken".to_owned(), json!("next"));
         let done = Work {
             outcome: Outcome::Found(page),
             more: Some("next".into()),

@@ -61,15 +61,10 @@ impl Task {
         let broken = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
         };
-        let state = row
-            .state
-            .of("a2a_tasks", "state", row.id)
-            .map_err(AppError::from)?;
+        let state = row.state.of("a2a_tasks", "state", row.id)?;
         let history = serde_json::from_str(&row.history).map_err(broken)?;
-        let answered: Option<Answered> = match &row.outcome {
-            Some(outcome) => Some(serde_json::from_str(outcome).map_err(broken)?),
-            None => None,
-        };
+        let answered = row.outcome.as_deref().map(serde_json::from_str).transpose();
+        let answered = answered.map_err(broken)?;
         Ok(Self {
             shown: ShownOutcome::default(),
             row,
@@ -79,7 +74,6 @@ impl Task {
         })
     }
 
-    /// Its identifier.
     pub(super) fn id(&self) -> String {
         self.row.id.to_string()
     }
@@ -133,14 +127,15 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
     let mut task = read(context, caller, id).await?;
     if is_overdue(context, task.state, task.row.updated_at) {
         let text = "The registry was restarted while it worked on this. Send the message again.";
+        let outcome = Outcome::Failed {
+            text: text.to_owned(),
+        };
         let failed = Answered {
             text: true,
             data: true,
-            outcome: Outcome::Failed {
-                text: text.to_owned(),
-            },
+            outcome,
         };
-        let change = end(context, TaskState::Failed, Some(&failed))?;
+        let change = end(context, TaskState::Failed, Some(failed.written()?));
         let since = Some(task.row.updated_at);
         change_task(context, id, &[TaskState::Working], since, change).await?;
         task = read(context, caller, id).await?;
@@ -180,18 +175,14 @@ pub(super) async fn change_task(
 }
 
 /// The end of a task without anything that came of it, or with this.
-fn end(
-    context: &Context,
-    state: TaskState,
-    answered: Option<&Answered>,
-) -> Result<TaskChange, AppError> {
-    Ok(TaskChange {
+fn end(context: &Context, state: TaskState, outcome: Option<String>) -> TaskChange {
+    TaskChange {
         state,
         history: None,
-        outcome: answered.map(Answered::written).transpose()?,
+        outcome,
         more: None,
         at: context.now().0,
-    })
+    }
 }
 
 /// Ends a task that has not ended.
@@ -204,7 +195,7 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
     if task.state.is_terminal() {
         return Err(ended());
     }
-    let change = end(context, TaskState::Canceled, None)?;
+    let change = end(context, TaskState::Canceled, None);
     if !change_task(context, task.row.id, &OPEN, None, change).await? {
         return Err(ended());
     }
