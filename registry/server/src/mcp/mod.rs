@@ -1,7 +1,7 @@
 //! The registry as a server of the Model Context Protocol: the tools by which models find agents and read about them.
 
 mod arguments;
-mod cut;
+mod bounds;
 pub(crate) mod endpoint;
 mod handler;
 mod outcome;

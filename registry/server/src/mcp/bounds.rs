@@ -1,8 +1,49 @@
-//! Texts cut to what a model is given of them, with hidden characters made visible.
+//! What a model is given of texts and lists: cut, with hidden characters made visible. Cards are written by strangers, and a
+//! model reads at a price.
 
 use std::borrow::Cow;
 
 use crate::pages::text::visible;
+
+/// Characters of a name, an id, a tag or another short text.
+pub(super) const LINE: usize = 120;
+/// Characters of an address, a URN or a digest. Longer ones are left out rather than cut.
+const ADDRESS: usize = 2_000;
+/// Interfaces, tags, modes and other entries of an agent that are shown.
+pub(super) const ENTRIES: usize = 20;
+
+/// Cuts what is shown of one agent, and notes whether a reader misses something by it.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) left_out: bool,
+}
+
+impl Bounds {
+    pub(super) fn text(&mut self, text: &str, limit: usize) -> String {
+        self.left_out |= is_longer(text, limit);
+        cut(text, limit)
+    }
+
+    pub(super) fn optional(&mut self, text: Option<&str>, limit: usize) -> Option<String> {
+        text.map(|text| self.text(text, limit))
+    }
+
+    pub(super) fn first<'a, T>(&mut self, all: &'a [T], most: usize) -> &'a [T] {
+        self.left_out |= all.len() > most;
+        &all[..most.min(all.len())]
+    }
+}
+
+/// The first short texts of a list.
+pub(super) fn lines(texts: &[String]) -> Vec<String> {
+    let texts = texts.iter().take(ENTRIES);
+    texts.map(|text| cut(text, LINE)).collect()
+}
+
+/// An address or identifier as it is, unless it is too long to be one.
+pub(super) fn whole(text: Option<&str>) -> Option<String> {
+    text.filter(|text| text.len() <= ADDRESS).map(str::to_owned)
+}
 
 /// A text cut to `limit` characters, in which a hidden one counts as long as it is written; a cut text ends with `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
@@ -15,7 +56,7 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
 }
 
 /// Whether [`cut`] leaves something out.
-pub(super) fn is_longer(text: &str, limit: usize) -> bool {
+fn is_longer(text: &str, limit: usize) -> bool {
     first_characters(text, limit).1
 }
 
