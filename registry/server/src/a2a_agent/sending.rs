@@ -65,9 +65,6 @@ pub(super) async fn send(
 }
 
 /// Begins to do what a message asks for, and gives the task as it is meanwhile.
-///
-/// # Errors
-/// As [`send`].
 pub(super) async fn begin(
     context: &Arc<Context>,
     caller: &Caller,

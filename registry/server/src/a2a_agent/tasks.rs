@@ -54,9 +54,6 @@ impl Task {
     }
 
     /// A task as it is kept: what came of it is shown by [`show`].
-    ///
-    /// # Errors
-    /// A row that a later program has written.
     pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
         let broken = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
@@ -85,9 +82,6 @@ impl Task {
 }
 
 /// Gives tasks that were read what their caller may see in them now.
-///
-/// # Errors
-/// Where the database or the index fails.
 pub(super) async fn show(
     context: &Context,
     caller: &Caller,

@@ -8,7 +8,6 @@ use time::{OffsetDateTime, UtcOffset};
 
 use super::tasks::Task;
 
-/// How a state is written.
 pub(super) const fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Working => "TASK_STATE_WORKING",
@@ -19,10 +18,7 @@ pub(super) const fn state(state: TaskState) -> &'static str {
     }
 }
 
-/// The state that is written so; `None` for states that no task here comes into.
-///
-/// # Errors
-/// For what is no state.
+/// The state that is written so; `None` for states that no task here comes into, and an error for what is no state.
 pub(super) fn read_state(text: &str) -> Result<Option<TaskState>, ()> {
     let known = TaskState::ALL.iter().find(|one| state(**one) == text);
     match (known, text) {
@@ -83,7 +79,6 @@ pub(super) fn said(task: &Task, text: &str) -> Value {
     })
 }
 
-/// The status of a task.
 pub(super) fn status(task: &Task) -> Value {
     let mut status = json!({
         "state": state(task.state),

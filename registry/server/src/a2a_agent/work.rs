@@ -52,9 +52,6 @@ impl From<Outcome> for Work {
 }
 
 /// Does what a message asks for.
-///
-/// # Errors
-/// Parameters that are wrong, and failures of the registry.
 pub(super) async fn work(
     context: &Context,
     caller: &Caller,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix_web::body::MessageBody as _;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, post, web};
 use bytes::{Buf as _, Bytes};
 use http_body_util::combinators::BoxBody;
@@ -185,14 +185,11 @@ fn message(
     caller: Caller,
     body: Bytes,
 ) -> Result<http::Request<Full<Bytes>>, Problem> {
-    let uri = request.uri().to_string();
-    let mut message = http::Request::post(uri);
-    let headers = request.headers().iter();
-    for (name, value) in headers.filter(|(name, _)| !is_secret(name.as_str())) {
-        if name == header::ACCEPT {
-            continue;
+    let mut message = http::Request::post(request.uri().to_string());
+    for (name, value) in request.headers() {
+        if !NOT_PASSED_ON.contains(name) {
+            message = message.header(name.as_str(), value.as_bytes());
         }
-        message = message.header(name.as_str(), value.as_bytes());
     }
     message = message.header(header::ACCEPT.as_str(), accepted(request));
     let mut message = message
@@ -218,17 +215,6 @@ fn accepted(request: &HttpRequest) -> String {
         true => "application/json, text/event-stream".to_owned(),
         false => given,
     }
-}
-
-/// Whether a header can hold what somebody is known by.
-fn is_secret(name: &str) -> bool {
-    [
-        header::AUTHORIZATION,
-        header::COOKIE,
-        header::PROXY_AUTHORIZATION,
-    ]
-    .iter()
-    .any(|secret| secret.as_str().eq_ignore_ascii_case(name))
 }
 
 /// The library's answer. What it answers in plain text is made a message of the protocol.
@@ -273,6 +259,13 @@ async fn answered(
     }
 }
 
+/// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
+static NOT_PASSED_ON: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    header::ACCEPT,
+];
 /// Most messages of a batch: each may have an answer as long as a card.
 const MAX_BATCH: usize = 20;
 /// How the library begins its answer to JSON that is no message.

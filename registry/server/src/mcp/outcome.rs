@@ -17,9 +17,6 @@ pub(super) const NO_AGENT: &str =
 /// A result: structured, as the output schema of the tool describes it, and as texts for whoever reads. Models read the
 /// structured part too, so hidden characters are made visible in all of it: no id, digest or page token of the registry has
 /// one, and an address that has one is not to be called.
-///
-/// # Errors
-/// `Internal` where it cannot be written as JSON.
 pub(super) fn succeeded(
     structured: &impl Serialize,
     texts: Vec<String>,
