@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::card::FIND;
 use super::wire::{EXPANDED, object, weight};
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
@@ -99,17 +100,6 @@ pub(super) struct Choice {
     pub(super) line: String,
 }
 
-/// What is shown of an outcome.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct ShownOutcome {
-    /// The artifact, in the form of 1.0.
-    pub(super) artifact: Option<Value>,
-    /// What the agent says with the status.
-    pub(super) said: Option<String>,
-    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
-    pub(super) asked: Option<String>,
-}
-
 impl Answered {
     /// The answer as it is kept.
     pub(super) fn written(&self) -> Result<String, AppError> {
@@ -135,59 +125,65 @@ impl Answered {
         }
     }
 
-    /// What is shown of it.
-    pub(super) fn shown(self) -> ShownOutcome {
-        let (takes_text, takes_data) = (self.text, self.data);
-        let artifact = |name: &str, text: String, data: Option<Value>| {
-            let part = |name: &str, content: Value, kind: &str| {
-                object([(name, content), ("mediaType", kind.into())])
-            };
-            let mut parts = Vec::new();
-            // A client that takes data alone gets words where there is no data.
-            if takes_text || data.is_none() {
-                parts.push(part("text", text.into(), "text/plain"));
-            }
-            let mut data = data.filter(|_| takes_data);
-            data.iter_mut().for_each(show_hidden);
-            parts.extend(data.map(|data| part("data", data, "application/json")));
-            ShownOutcome {
-                artifact: Some(object([
-                    ("artifactId", ARTIFACT.into()),
-                    ("name", name.into()),
-                    ("parts", Value::Array(parts)),
-                ])),
-                ..ShownOutcome::default()
-            }
-        };
-        match self.outcome {
+    /// The artifact, in the form of 1.0.
+    pub(super) fn artifact(self) -> Option<Value> {
+        let mut metadata = Map::new();
+        let (name, text, data) = match self.outcome {
             Outcome::Found(mut page) => {
                 page.bound();
                 let text = words::found(&page);
-                let numbers = [
+                for (name, number) in [
                     ("leftOut", page.left_out as u64),
                     ("withoutUrn", page.without_urn),
-                ];
-                let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
-                for (name, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
-                    if let Some(artifact) = shown.artifact.as_mut() {
-                        artifact["metadata"][name] = number.into();
+                ] {
+                    if number > 0 {
+                        metadata.insert(name.to_owned(), number.into());
                     }
                 }
-                shown
+                (FIND.to_owned(), text, Some(page.into_response()))
             }
             Outcome::About {
                 skill, text, data, ..
-            } => artifact(&skill, text, data),
-            Outcome::Missing { skill, asked } => artifact(&skill, words::missing(&asked), None),
-            Outcome::Question { text, choices } => ShownOutcome {
-                said: Some(words::question(&text, &choices)),
-                asked: Some(text),
-                ..ShownOutcome::default()
-            },
-            Outcome::Failed { text } => ShownOutcome {
-                said: Some(text),
-                ..ShownOutcome::default()
-            },
+            } => (skill, text, data),
+            Outcome::Missing { skill, asked } => (skill, words::missing(&asked), None),
+            Outcome::Question { .. } | Outcome::Failed { .. } => return None,
+        };
+        let part = |name: &str, content: Value, kind: &str| {
+            object([(name, content), ("mediaType", kind.into())])
+        };
+        let mut parts = Vec::new();
+        // A client that takes data alone gets words where there is no data.
+        if self.text || data.is_none() {
+            parts.push(part("text", text.into(), "text/plain"));
+        }
+        let mut data = data.filter(|_| self.data);
+        data.iter_mut().for_each(show_hidden);
+        parts.extend(data.map(|data| part("data", data, "application/json")));
+        let mut artifact = object([
+            ("artifactId", ARTIFACT.into()),
+            ("name", name.into()),
+            ("parts", Value::Array(parts)),
+        ]);
+        if !metadata.is_empty() {
+            artifact["metadata"] = Value::Object(metadata);
+        }
+        Some(artifact)
+    }
+
+    /// What the agent says with the status.
+    pub(super) fn said(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Question { text, choices } => Some(words::question(text, choices)),
+            Outcome::Failed { text } => Some(text.clone()),
+            Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => None,
+        }
+    }
+
+    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    pub(super) fn asked(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Question { text, .. } => Some(text),
+            _ => None,
         }
     }
 
@@ -321,7 +317,7 @@ mod tests {
                 data: true,
                 outcome,
             };
-            let written = answered.shown().artifact.unwrap().to_string();
+            let written = answered.artifact().unwrap().to_string();
             for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}'] {
                 assert!(!written.contains(hidden), "{written}");
             }
@@ -362,7 +358,7 @@ mod tests {
         let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
         let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
         both.complete(&entries, SOURCE);
-        assert_eq!(both.shown(), page(&[seen]).shown());
+        assert_eq!(both.artifact(), page(&[seen]).artifact());
 
         let mut about = Answered {
             outcome: Outcome::About {
@@ -416,7 +412,7 @@ mod tests {
             let entry = |size: &usize| json!("x".repeat(*size));
             let all: Vec<Value> = sizes.iter().map(entry).collect();
             found.entries = all.clone();
-            let artifact = answered.shown().artifact.unwrap();
+            let artifact = answered.artifact().unwrap();
             let response = &artifact["parts"][1]["data"];
             let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
             assert_eq!(response["results"], json!(expected), "{sizes:?}");
@@ -441,7 +437,7 @@ mod tests {
                 data,
                 ..page(&[])
             };
-            let artifact = answered.shown().artifact.unwrap();
+            let artifact = answered.artifact().unwrap();
             let parts = artifact["parts"].as_array().unwrap();
             let seen: Vec<&str> = parts
                 .iter()

@@ -15,7 +15,7 @@ use super::fault::{Fault, FaultKind};
 use super::incoming::{Incoming, Wants};
 use super::inserting::insert;
 use super::intent::{Intent, intent};
-use super::outcome::{Answered, Outcome, ShownOutcome};
+use super::outcome::{Answered, Outcome};
 use super::tasks::{Task, change_task, load, owner};
 use super::wire;
 use super::work::{Work, work};
@@ -61,7 +61,12 @@ pub(super) async fn send(
     let done = work(context, caller, &job.row.context_id, &job.intent).await?;
     let (state, answered) = job.conclude(context, caller, done).await?;
     job.store(context, state).await?;
-    Ok(Task::new(job.row, state, job.history, answered.shown()))
+    Ok(Task {
+        row: job.row,
+        state,
+        history: job.history,
+        answered: Some(answered),
+    })
 }
 
 /// Begins to do what a message asks for, and gives the task as it is meanwhile.
@@ -72,8 +77,12 @@ pub(super) async fn begin(
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
     job.store(context, TaskState::Working).await?;
-    let (row, history) = (job.row.clone(), job.history.clone());
-    let task = Task::new(row, TaskState::Working, history, ShownOutcome::default());
+    let task = Task {
+        row: job.row.clone(),
+        state: TaskState::Working,
+        history: job.history.clone(),
+        answered: None,
+    };
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
         if let Err(error) = finish(&context, &caller, job).await {
@@ -220,7 +229,8 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     let is_known = waiting.is_some() || incoming.context_id.is_some();
     let (id, conversation, mut history) = match waiting {
         Some(task) => {
-            let question = task.asked().map(|text| wire::said(&task, text));
+            let asked = task.answered.as_ref().and_then(Answered::asked);
+            let question = asked.map(|text| wire::said(&task, text));
             let mut history = task.history;
             history.extend(question);
             (task.row.id, task.row.context_id, history)
@@ -341,7 +351,7 @@ mod tests {
             (done.state, done.more.as_deref()),
             (TaskState::Completed, Some("next"))
         );
-        let shown = done.answered.shown().artifact.unwrap();
+        let shown = done.answered.artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
         assert_eq!(shown["parts"][1]["data"], response);
         assert_eq!(shown["metadata"]["leftOut"], 1);
@@ -359,7 +369,7 @@ mod tests {
         let done = result(about.into(), WANTS).unwrap();
         assert_eq!(done.state, TaskState::Completed);
         assert!(done.written.len() < MAX_OUTCOME);
-        let shown = done.answered.shown().artifact.unwrap();
+        let shown = done.answered.artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
         assert_eq!(shown["parts"], text);
     }

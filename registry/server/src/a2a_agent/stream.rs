@@ -173,7 +173,7 @@ impl Followed {
                 // read for a caller that may see other agents now is read again.
                 self.authenticate_again().await?;
                 if self.caller == by {
-                    self.note(&task);
+                    self.note(task);
                     return self.pending.pop_front();
                 }
                 continue;
@@ -196,7 +196,7 @@ impl Followed {
         Some((state, since) != self.seen || is_overdue(&self.context, state, since))
     }
 
-    fn note(&mut self, task: &Task) {
+    fn note(&mut self, task: Task) {
         self.seen = (task.state, task.row.updated_at);
         self.ends = task.state != TaskState::Working;
         for event in wire::events(task) {

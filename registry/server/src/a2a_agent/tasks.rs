@@ -12,7 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::fault::{Fault, FaultKind};
-use super::outcome::{Answered, Outcome, ShownOutcome, visible};
+use super::outcome::{Answered, Outcome, visible};
 use crate::ard::{base, seen_entries};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -31,29 +31,12 @@ pub(super) struct Task {
     pub(super) state: TaskState,
     /// The messages in the order in which they came.
     pub(super) history: Vec<Value>,
-    pub(super) shown: ShownOutcome,
-    /// What came of it, until [`show`] has judged it.
-    answered: Option<Answered>,
+    /// What came of it, if anything did: of a task that was read, what its caller may see after [`show`].
+    pub(super) answered: Option<Answered>,
 }
 
 impl Task {
-    /// A task that was made just now, of what is in its row.
-    pub(super) const fn new(
-        row: a2a_task::Model,
-        state: TaskState,
-        history: Vec<Value>,
-        shown: ShownOutcome,
-    ) -> Self {
-        Self {
-            row,
-            state,
-            history,
-            shown,
-            answered: None,
-        }
-    }
-
-    /// A task as it is kept: what came of it is shown by [`show`].
+    /// A task as it is kept.
     pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
         let broken = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
@@ -63,7 +46,6 @@ impl Task {
         let answered = row.outcome.as_deref().map(serde_json::from_str).transpose();
         let answered = answered.map_err(broken)?;
         Ok(Self {
-            shown: ShownOutcome::default(),
             row,
             state,
             history,
@@ -74,14 +56,9 @@ impl Task {
     pub(super) fn id(&self) -> String {
         self.row.id.to_string()
     }
-
-    /// What the agent has asked, if it waits for an answer.
-    pub(super) fn asked(&self) -> Option<&str> {
-        self.shown.asked.as_deref()
-    }
 }
 
-/// Gives tasks that were read what their caller may see in them now.
+/// Leaves in tasks that were read what their caller may see now, with the entries of agents as they are now.
 pub(super) async fn show(
     context: &Context,
     caller: &Caller,
@@ -95,12 +72,9 @@ pub(super) async fn show(
     let labels = caller.labels(&context.policies.in_force());
     let entries = seen_entries(context, caller, &labels, identifiers).await?;
     let source = base(context);
-    for task in tasks {
-        if let Some(mut answered) = task.answered.take() {
-            answered.keep_only(&seen);
-            answered.complete(&entries, &source);
-            task.shown = answered.shown();
-        }
+    for answered in tasks.iter_mut().filter_map(|task| task.answered.as_mut()) {
+        answered.keep_only(&seen);
+        answered.complete(&entries, &source);
     }
     Ok(())
 }
