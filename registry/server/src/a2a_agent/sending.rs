@@ -33,9 +33,7 @@ const MAX_OUTCOME: usize = 1 << 20;
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
     /// The task as it is: worked on, until [`Self::conclude`] says what came of it.
-    row: a2a_task::Model,
-    /// The messages that are written in it.
-    history: Vec<Value>,
+    task: Task,
     /// Since when there is such a task already that waits for the message.
     waits_since: Option<i64>,
     /// Whether the conversation may have other tasks.
@@ -58,15 +56,10 @@ pub(super) async fn send(
         return begin(context, caller, incoming).await;
     }
     let mut job = understand(context, caller, incoming).await?;
-    let done = work(context, caller, &job.row.context_id, &job.intent).await?;
-    let (state, answered) = job.conclude(context, caller, done).await?;
-    job.store(context, state).await?;
-    Ok(Task {
-        row: job.row,
-        state,
-        history: job.history,
-        answered: Some(answered),
-    })
+    let done = work(context, caller, &job.task.row.context_id, &job.intent).await?;
+    job.conclude(context, done).await?;
+    job.store(context).await?;
+    Ok(job.task)
 }
 
 /// Begins to do what a message asks for, and gives the task as it is meanwhile.
@@ -76,13 +69,8 @@ pub(super) async fn begin(
     incoming: Incoming,
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
-    job.store(context, TaskState::Working).await?;
-    let task = Task {
-        row: job.row.clone(),
-        state: TaskState::Working,
-        history: job.history.clone(),
-        answered: None,
-    };
+    job.store(context).await?;
+    let task = job.task.clone();
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
         if let Err(error) = finish(&context, &caller, job).await {
@@ -98,44 +86,44 @@ pub(super) async fn begin(
 
 /// Finishes a task that is worked on, unless it was cancelled meanwhile.
 async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), AppError> {
-    let done = work(context, caller, &job.row.context_id, &job.intent).await;
+    let done = work(context, caller, &job.task.row.context_id, &job.intent).await;
     let done = done.unwrap_or_else(|fault| {
         Outcome::Failed {
             text: fault.message,
         }
         .into()
     });
-    let since = Some(job.row.updated_at);
-    let (state, _) = job.conclude(context, caller, done).await?;
-    let change = job.change(state);
-    change_task(context, job.row.id, &[TaskState::Working], since, change).await?;
+    let since = Some(job.task.row.updated_at);
+    job.conclude(context, done).await?;
+    let (id, change) = (job.task.row.id, job.change());
+    change_task(context, id, &[TaskState::Working], since, change).await?;
     Ok(())
 }
 
 impl Job {
-    /// Puts what came of the work into the task; returns the state that it comes into, and the answer.
-    async fn conclude(
-        &mut self,
-        context: &Context,
-        caller: &Caller,
-        done: Work,
-    ) -> Result<(TaskState, Answered), AppError> {
+    /// Puts what came of the work into the task.
+    async fn conclude(&mut self, context: &Context, done: Work) -> Result<(), AppError> {
         let done = result(done, self.wants)?;
-        self.row.updated_at = moment(context, caller, self, done.more.is_some()).await?;
-        self.row.state = Kept::from(done.state);
-        self.row.outcome = Some(done.written);
-        self.row.more = done.more;
-        Ok((done.state, done.answered))
+        let at = moment(context, self, done.more.is_some()).await?;
+        let task = &mut self.task;
+        task.row.updated_at = at;
+        task.row.state = Kept::from(done.state);
+        task.row.outcome = Some(done.written);
+        task.row.more = done.more;
+        task.state = done.state;
+        task.answered = Some(done.answered);
+        Ok(())
     }
 
     /// The task as a change of the one that is stored.
-    fn change(&self, state: TaskState) -> TaskChange {
+    fn change(&self) -> TaskChange {
+        let row = &self.task.row;
         TaskChange {
-            state,
-            history: Some(self.row.history.clone()),
-            outcome: self.row.outcome.clone(),
-            more: self.row.more.clone(),
-            at: self.row.updated_at,
+            state: self.task.state,
+            history: Some(row.history.clone()),
+            outcome: row.outcome.clone(),
+            more: row.more.clone(),
+            at: row.updated_at,
         }
     }
 
@@ -143,13 +131,13 @@ impl Job {
     ///
     /// # Errors
     /// `Unsupported` where another message or the end of the task came first.
-    async fn store(&self, context: &Arc<Context>, state: TaskState) -> Result<(), Fault> {
+    async fn store(&self, context: &Arc<Context>) -> Result<(), Fault> {
+        let row = &self.task.row;
         if self.waits_since.is_none() {
-            return Ok(insert(context, self.row.clone()).await?);
+            return Ok(insert(context, row.clone()).await?);
         }
-        let (id, change) = (self.row.id, self.change(state));
-        let waiting = [TaskState::InputRequired];
-        match change_task(context, id, &waiting, self.waits_since, change).await? {
+        let (waiting, since) = ([TaskState::InputRequired], self.waits_since);
+        match change_task(context, row.id, &waiting, since, self.change()).await? {
             true => Ok(()),
             false => Err(takes_none()),
         }
@@ -158,19 +146,14 @@ impl Job {
 
 /// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
 /// replicas say, so that "more" goes on with the last one.
-async fn moment(
-    context: &Context,
-    caller: &Caller,
-    job: &Job,
-    is_search: bool,
-) -> Result<i64, AppError> {
+async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, AppError> {
     // Later than what it was before, so that whoever has read that can tell.
-    let now = context.now().0.max(job.row.updated_at);
+    let row = &job.task.row;
+    let now = context.now().0.max(row.updated_at);
     if !is_search || !job.is_known {
         return Ok(now);
     }
-    let (account, conversation) = (owner(caller), &job.row.context_id);
-    let last = last_search_of(&context.store, account, conversation, now).await?;
+    let last = last_search_of(&context.store, row.account_id, &row.context_id, now).await?;
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
@@ -246,21 +229,26 @@ async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> R
     message["contextId"] = json!(conversation);
     history.push(message);
     let kept_for = i64::from(context.config.a2a.task_hours) * HOUR;
+    let row = a2a_task::Model {
+        id,
+        account_id: owner(caller),
+        sender: sender(context, caller),
+        context_id: conversation,
+        state: Kept::from(TaskState::Working),
+        history: written(&history)?,
+        outcome: None,
+        more: None,
+        created_at,
+        updated_at: waits_since.map_or(now, |since| now.max(since.saturating_add(1))),
+        expires_at: context.now().plus(kept_for).0,
+    };
     Ok(Job {
-        row: a2a_task::Model {
-            id,
-            account_id: owner(caller),
-            sender: sender(context, caller),
-            context_id: conversation,
-            state: Kept::from(TaskState::Working),
-            history: written(&history)?,
-            outcome: None,
-            more: None,
-            created_at,
-            updated_at: waits_since.map_or(now, |since| now.max(since.saturating_add(1))),
-            expires_at: context.now().plus(kept_for).0,
+        task: Task {
+            row,
+            state: TaskState::Working,
+            history,
+            answered: None,
         },
-        history,
         waits_since,
         is_known,
         intent,

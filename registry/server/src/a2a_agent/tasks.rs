@@ -25,7 +25,7 @@ pub(super) const WORK_LIMIT: i64 = MINUTE;
 pub(super) const OPEN: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
 
 /// A task as its caller sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) row: a2a_task::Model,
     pub(super) state: TaskState,
