@@ -29,10 +29,10 @@ use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
-use crate::mcp::handler::McpServer;
+use crate::mcp::handler::{RegistryTools, ToolServer};
 
 /// The library's service, with what it may answer to.
-pub struct McpService(StreamableHttpService<McpServer, NeverSessionManager>);
+pub struct McpService(StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>);
 
 impl std::fmt::Debug for McpService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,9 +43,9 @@ impl std::fmt::Debug for McpService {
 impl McpService {
     /// The service of a process.
     pub fn new(state: &State) -> Self {
-        let server = McpServer {
+        let server = ToolServer(RegistryTools {
             context: Arc::clone(&state.context),
-        };
+        });
         let config = state.context.config();
         let served = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)

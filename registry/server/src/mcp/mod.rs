@@ -13,8 +13,6 @@ mod tools;
 mod words;
 
 pub use endpoint::McpService;
-pub use handler::{
-    TTL_MS, result_for_client, revisions, server_config, tool_list, unknown_tool, unread,
-};
+pub use handler::{ToolServer, ToolSource, unknown_tool};
 pub use schemas::{input_schema, output_schema};
 pub use tools::tools;
