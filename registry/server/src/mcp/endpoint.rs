@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix_web::body::MessageBody as _;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, post, web};
 use bytes::{Buf as _, Bytes};
 use http_body_util::combinators::BoxBody;
@@ -260,7 +260,7 @@ async fn answered(
 }
 
 /// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
-static NOT_PASSED_ON: [HeaderName; 4] = [
+static NOT_PASSED_ON: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,
