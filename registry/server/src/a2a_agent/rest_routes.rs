@@ -3,7 +3,6 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderValue;
 use actix_web::{HttpRequest, HttpResponse, routes, web};
-use bytes::BytesMut;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
@@ -21,110 +20,69 @@ use crate::http::state::State;
 /// The media type of bodies (1.0.1 section 11.1).
 const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
-#[routes]
-#[post("/a2a/v1/message:send")]
-#[post("/a2a/message:send")]
-pub async fn message_send(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let operation = Operation::SendMessage;
-    answer(operation, &request, &caller, Some(body), &state).await
+/// Handlers, which differ in their operation alone.
+macro_rules! handlers {
+    ($($(#[$($route:tt)*])+ $handler:ident => $operation:ident;)+) => {$(
+        $(#[$($route)*])+
+        pub async fn $handler(
+            request: HttpRequest,
+            caller: Anyone,
+            body: UnreadBody,
+            state: web::Data<State>,
+        ) -> Result<HttpResponse, Problem> {
+            answer(Operation::$operation, &request, &caller, body, &state).await
+        }
+    )+};
 }
 
-#[routes]
-#[post("/a2a/v1/message:stream")]
-#[post("/a2a/message:stream")]
-pub async fn message_stream(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let operation = Operation::SendStreamingMessage;
-    answer(operation, &request, &caller, Some(body), &state).await
-}
+handlers! {
+    #[routes]
+    #[post("/a2a/v1/message:send")]
+    #[post("/a2a/message:send")]
+    message_send => SendMessage;
 
-#[routes]
-#[get("/a2a/v1/tasks")]
-#[get("/a2a/tasks")]
-pub async fn task_list(
-    request: HttpRequest,
-    caller: Anyone,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    answer(Operation::ListTasks, &request, &caller, None, &state).await
-}
+    #[routes]
+    #[post("/a2a/v1/message:stream")]
+    #[post("/a2a/message:stream")]
+    message_stream => SendStreamingMessage;
 
-#[routes]
-#[post("/a2a/v1/tasks/{task}:cancel")]
-#[post("/a2a/tasks/{task}:cancel")]
-pub async fn task_cancel(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    answer(Operation::CancelTask, &request, &caller, Some(body), &state).await
-}
+    #[routes]
+    #[get("/a2a/v1/tasks")]
+    #[get("/a2a/tasks")]
+    task_list => ListTasks;
 
-#[routes]
-#[get("/a2a/v1/tasks/{task}:subscribe")]
-#[post("/a2a/v1/tasks/{task}:subscribe")]
-#[get("/a2a/tasks/{task}:subscribe")]
-#[post("/a2a/tasks/{task}:subscribe")]
-pub async fn task_subscribe(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let operation = Operation::SubscribeToTask;
-    answer(operation, &request, &caller, Some(body), &state).await
-}
+    #[routes]
+    #[post("/a2a/v1/tasks/{task}:cancel")]
+    #[post("/a2a/tasks/{task}:cancel")]
+    task_cancel => CancelTask;
 
-#[routes]
-#[get("/a2a/v1/tasks/{task}")]
-#[get("/a2a/tasks/{task}")]
-pub async fn task_get(
-    request: HttpRequest,
-    caller: Anyone,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    answer(Operation::GetTask, &request, &caller, None, &state).await
-}
+    #[routes]
+    #[get("/a2a/v1/tasks/{task}:subscribe")]
+    #[post("/a2a/v1/tasks/{task}:subscribe")]
+    #[get("/a2a/tasks/{task}:subscribe")]
+    #[post("/a2a/tasks/{task}:subscribe")]
+    task_subscribe => SubscribeToTask;
 
-#[routes]
-#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
-#[post("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
-#[get("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
-#[delete("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
-#[get("/a2a/tasks/{id}/pushNotificationConfigs")]
-#[post("/a2a/tasks/{id}/pushNotificationConfigs")]
-#[get("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
-#[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
-pub async fn task_push(
-    request: HttpRequest,
-    caller: Anyone,
-    body: UnreadBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let operation = Operation::ConfigurePush;
-    answer(operation, &request, &caller, Some(body), &state).await
-}
+    #[routes]
+    #[get("/a2a/v1/tasks/{task}")]
+    #[get("/a2a/tasks/{task}")]
+    task_get => GetTask;
 
-#[routes]
-#[get("/a2a/v1/extendedAgentCard")]
-#[get("/a2a/extendedAgentCard")]
-pub async fn extended_card(
-    request: HttpRequest,
-    caller: Anyone,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let operation = Operation::GetExtendedAgentCard;
-    answer(operation, &request, &caller, None, &state).await
+    #[routes]
+    #[get("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+    #[post("/a2a/v1/tasks/{id}/pushNotificationConfigs")]
+    #[get("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+    #[delete("/a2a/v1/tasks/{id}/pushNotificationConfigs/{c}")]
+    #[get("/a2a/tasks/{id}/pushNotificationConfigs")]
+    #[post("/a2a/tasks/{id}/pushNotificationConfigs")]
+    #[get("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
+    #[delete("/a2a/tasks/{id}/pushNotificationConfigs/{c}")]
+    task_push => ConfigurePush;
+
+    #[routes]
+    #[get("/a2a/v1/extendedAgentCard")]
+    #[get("/a2a/extendedAgentCard")]
+    extended_card => GetExtendedAgentCard;
 }
 
 /// Performs an operation. What its parameters are not read from, such as the body of a cancellation, is read all the same.
@@ -132,18 +90,15 @@ async fn answer(
     operation: Operation,
     request: &HttpRequest,
     Anyone(caller): &Anyone,
-    body: Option<UnreadBody>,
+    body: UnreadBody,
     state: &web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
     let config = state.context.config();
     if !config.a2a.enabled {
         return Err(AppError::no_address().into());
     }
-    let is_json = body.as_ref().is_some_and(UnreadBody::is_json);
-    let bytes = match body {
-        Some(body) => body.read(config.limits.json_bytes).await?,
-        None => BytesMut::new(),
-    };
+    let is_json = body.is_json();
+    let bytes = body.read(config.limits.json_bytes).await?;
     let performed = async {
         demand_version(request)?;
         let params = match operation {
