@@ -220,17 +220,6 @@ impl From<AppError> for Fault {
     }
 }
 
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Self {
-        let status = problem.kind().status;
-        let kind = match status {
-            StatusCode::BAD_REQUEST => FaultKind::InvalidRequest,
-            status => FaultKind::Transport(status),
-        };
-        Self::new(kind, problem.to_string())
-    }
-}
-
 /// A failure before or beside a handler of A2A, in the form of the interface that its path belongs to.
 pub fn failure(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let fault = Fault::new(

@@ -4,7 +4,6 @@
 //! an extension of the request, never an argument, and no tool sees the token.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use actix_web::body::MessageBody as _;
@@ -66,10 +65,7 @@ impl McpService {
 /// The names of this machine to itself, where the registry can be reached by them.
 fn own_names(config: &Config) -> &'static [&'static str] {
     let address = config.server.listen.ip();
-    let reached = address.is_loopback()
-        || address == IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match reached {
+    match address.is_loopback() || address.is_unspecified() {
         true => &["localhost", "127.0.0.1", "[::1]"],
         false => &[],
     }
@@ -168,10 +164,8 @@ async fn batch(
         return Ok(HttpResponse::Accepted().finish());
     }
     let answers = answers.join(&b","[..]);
-    Ok(HttpResponse::Ok()
-        .insert_header((header::CACHE_CONTROL, NOT_STORED))
-        .content_type("application/json")
-        .body([b"[", answers.as_slice(), b"]"].concat()))
+    let body = [b"[", answers.as_slice(), b"]"].concat();
+    Ok(json_response(StatusCode::OK, body))
 }
 
 /// A failure outside of any message, as everywhere in this server.
@@ -280,8 +274,12 @@ fn refusal(
 ) -> Result<HttpResponse, Problem> {
     let error = JsonRpcError::new(None, ErrorData::new(code, detail.into(), None));
     let body = serde_json::to_vec(&error).map_err(|error| AppError::internal(error.to_string()))?;
-    Ok(HttpResponse::build(status)
+    Ok(json_response(status, body))
+}
+
+fn json_response(status: StatusCode, body: Vec<u8>) -> HttpResponse {
+    HttpResponse::build(status)
         .insert_header((header::CACHE_CONTROL, NOT_STORED))
         .content_type("application/json")
-        .body(body))
+        .body(body)
 }
