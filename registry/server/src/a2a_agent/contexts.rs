@@ -12,7 +12,6 @@ use crate::context::Context;
 const OURS: &str = "conversation-";
 const PURPOSE: &str = "a2a conversation";
 
-/// A new identifier for a conversation.
 pub(super) fn new_context(context: &Context) -> String {
     let entropy = context.entropy.as_ref();
     let random = format!(

@@ -25,11 +25,9 @@ pub(crate) enum FaultKind {
     UnknownMethod,
     /// A parameter is missing or wrong.
     InvalidParams,
-    /// The registry failed.
     Internal,
     /// There is no such task, or it is another caller's.
     TaskNotFound,
-    /// The task has ended.
     TaskNotCancelable,
     PushNotSupported,
     /// The operation does not exist here, or not for this task.
@@ -37,7 +35,6 @@ pub(crate) enum FaultKind {
     /// A part has a form that is not read, or no form is accepted that is written.
     ContentType,
     NoExtendedCard,
-    /// The version is not spoken.
     Version,
     /// Of HTTP alone: authentication, sizes, times, load.
     Transport(StatusCode),
@@ -85,7 +82,6 @@ fn transport(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str
     (code, status, word, reason)
 }
 
-/// An error to a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(super) kind: FaultKind,
@@ -103,7 +99,6 @@ impl Fault {
         }
     }
 
-    /// A parameter is missing or wrong.
     pub(super) fn params(message: impl Into<String>) -> Self {
         Self::new(FaultKind::InvalidParams, message)
     }
@@ -171,7 +166,6 @@ impl Fault {
         self.response(StatusCode::OK, EVENTS, body)
     }
 
-    /// The response of HTTP+JSON.
     pub(super) fn rest(&self) -> HttpResponse {
         let (_, status, ..) = self.kind.facts();
         self.response(status, JSON, self.status_body().to_string())

@@ -31,14 +31,12 @@ impl Operation {
     }
 }
 
-/// What an operation answers with.
 pub(super) enum OperationResult {
     /// In the form of the version that was asked in.
     Value(Value),
     Stream(HttpResponse),
 }
 
-/// A request for an operation.
 pub(super) struct OperationRequest<'a> {
     pub(super) request: &'a HttpRequest,
     pub(super) caller: &'a Caller,

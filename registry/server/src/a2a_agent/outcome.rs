@@ -42,7 +42,6 @@ pub(super) struct Answered {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Outcome {
     Found(FoundPage),
-    /// An answer about one agent.
     About {
         skill: String,
         agent: Uuid,
@@ -67,7 +66,6 @@ pub(super) enum Outcome {
     },
 }
 
-/// A page of agents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundPage {
     /// The agents, best first.
@@ -85,7 +83,6 @@ pub(super) struct FoundPage {
     pub(super) left_out: usize,
 }
 
-/// What is kept of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptResult {
     identifier: String,

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use super::fault::{Fault, FaultKind, response};
 use crate::http::answer::JSON;
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct Call {
     /// Given back with the result; null if the request has none.

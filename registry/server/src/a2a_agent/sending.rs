@@ -157,7 +157,6 @@ async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, Ap
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
-/// What a task comes to.
 struct Finished {
     state: TaskState,
     answered: Answered,

@@ -124,7 +124,6 @@ pub(super) fn follow(
     answer
 }
 
-/// One open stream.
 struct Followed {
     context: Arc<Context>,
     caller: Caller,

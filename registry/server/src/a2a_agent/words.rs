@@ -56,7 +56,6 @@ pub(super) fn found(page: &FoundPage) -> String {
     text
 }
 
-/// No agent has that name.
 pub(super) fn missing(asked: &str) -> String {
     format!(
         "No agent that you may see has the identifier, URN or name {}.",
@@ -134,7 +133,6 @@ fn known(one: &Summary) -> Vec<String> {
     rows
 }
 
-/// An address of an agent.
 fn address(one: &Interface) -> String {
     let version = one.protocol_version.as_deref();
     let version = version.map_or_else(|| "unknown version".to_owned(), |text| quoted(text, LINE));

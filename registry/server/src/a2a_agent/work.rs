@@ -51,7 +51,6 @@ impl From<Outcome> for Work {
     }
 }
 
-/// Does what a message asks for.
 pub(super) async fn work(
     context: &Context,
     caller: &Caller,
@@ -123,7 +122,6 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     })
 }
 
-/// Reads a search request.
 fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
     let mut asked = request.clone();
     if let Some(asked) = asked.as_object_mut() {

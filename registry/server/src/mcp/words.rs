@@ -92,7 +92,6 @@ fn skill(skill: &AgentSkill) -> String {
     }
 }
 
-/// One agent.
 pub(super) fn agent(agent: &WholeAgent) -> String {
     let name = quoted(&agent.name, LINE);
     let mut rows = vec![format!("Agent {name}, id {}. {QUOTED}", agent.id)];
