@@ -171,12 +171,11 @@ fn parts(message: &Map<String, Value>, version: Version) -> Result<Vec<Value>, F
 }
 
 fn read_part(part: &Value, version: Version) -> Result<Value, Fault> {
-    let wrong = || match version {
-        Version::V1 => Fault::params("A part has exactly one of `text`, `data`, `raw` and `url`."),
-        Version::V03 => {
-            Fault::params("A part has the `kind` `text`, `data` or `file`, and what belongs to it.")
-        }
+    let expected = match version {
+        Version::V1 => "A part has exactly one of `text`, `data`, `raw` and `url`.",
+        Version::V03 => "A part has the `kind` `text`, `data` or `file`, and what belongs to it.",
     };
+    let wrong = || Fault::params(expected);
     let part = part.as_object().ok_or_else(wrong)?;
     let content = match version {
         Version::V1 => {

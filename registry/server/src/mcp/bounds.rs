@@ -110,6 +110,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_left_out_is_noted() {
+        let mut bounds = Bounds::default();
+        assert_eq!(bounds.text("abc", 3), "abc");
+        assert_eq!(bounds.optional(None, 3), None);
+        assert_eq!(bounds.first(&[1, 2], 2), [1, 2]);
+        assert!(!bounds.left_out);
+        assert_eq!(bounds.first(&[1, 2], 1), [1]);
+        assert!(bounds.left_out);
+        let mut bounds = Bounds::default();
+        assert_eq!(bounds.optional(Some("abcd"), 3).as_deref(), Some("abc…"));
+        assert!(bounds.left_out);
+        assert_eq!(lines(&vec!["a".to_owned(); ENTRIES + 1]).len(), ENTRIES);
+        let longest = "a".repeat(ADDRESS);
+        assert_eq!(whole(Some(&longest)).as_deref(), Some(&*longest));
+        assert_eq!(whole(Some(&format!("{longest}a"))), None);
+    }
+
     /// A card of hidden characters is no way to a page that is larger than its bound.
     #[test]
     fn hidden_characters_do_not_lengthen_a_text() {
