@@ -28,6 +28,13 @@ pub struct TaskFilter {
     pub since: Option<i64>,
 }
 
+impl TaskFilter {
+    /// Whether any task can pass: no conversation has a name that cannot be stored.
+    fn can_pass(&self) -> bool {
+        self.context.as_deref().is_none_or(can_be_stored)
+    }
+}
+
 /// Which of the large columns of a task are read. The request for the next page never is.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskColumns {
@@ -159,11 +166,7 @@ pub async fn task_heads(
     now: i64,
 ) -> Result<Vec<TaskHead>, StoreError> {
     use sea_orm::sea_query::ExprTrait as _;
-    if filter
-        .context
-        .as_deref()
-        .is_some_and(|one| !can_be_stored(one))
-    {
+    if !filter.can_pass() {
         return Ok(Vec::new());
     }
     let history = match columns.history {
@@ -230,11 +233,7 @@ pub async fn task_count(
     filter: &TaskFilter,
     now: i64,
 ) -> Result<u64, StoreError> {
-    if filter
-        .context
-        .as_deref()
-        .is_some_and(|one| !can_be_stored(one))
-    {
+    if !filter.can_pass() {
         return Ok(0);
     }
     Ok(listed(account, filter, now).count(on.connection()).await?)

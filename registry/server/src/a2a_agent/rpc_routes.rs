@@ -138,3 +138,34 @@ fn unknown_method(method: &str, version: Version, serves_v03: bool) -> Fault {
     };
     Fault::new(FaultKind::UnknownMethod, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_of_the_other_version_is_told_from_one_of_none() {
+        const PUSH: &str = "tasks/pushNotificationConfig/set";
+        for (method, version, serves_v03, other) in [
+            ("message/send", Version::V1, true, Some("0.3")),
+            (PUSH, Version::V1, true, Some("0.3")),
+            ("message/send", Version::V1, false, None),
+            ("SendMessage", Version::V03, true, Some("1.0")),
+            ("Cook", Version::V1, true, None),
+            ("Cook", Version::V03, true, None),
+        ] {
+            assert_eq!(operation(method, version), None, "{method}");
+            let fault = unknown_method(method, version, serves_v03);
+            assert_eq!(fault.kind, FaultKind::UnknownMethod);
+            let expected = match other {
+                Some(number) => format!(
+                    "{method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
+                ),
+                None => format!("There is no method {method:?} in this version of A2A."),
+            };
+            assert_eq!(fault.message, expected);
+        }
+        let push = operation(PUSH, Version::V03);
+        assert_eq!(push, Some(Operation::ConfigurePush));
+    }
+}
