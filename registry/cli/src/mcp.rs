@@ -50,7 +50,7 @@ pub struct McpArgs {
 }
 
 /// The tools of the registry, and the one of this machine.
-struct StdioTools {
+struct StdioServer {
     client: Arc<Client>,
     /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
     talks: mpsc::Sender<TalkCall>,
@@ -74,10 +74,10 @@ pub async fn run(arguments: &McpArgs, client: Client) -> Result<CommandOutcome, 
     let transport = transport.with_max_line_length(LINE_LIMIT);
     let client = Arc::new(client);
     let (talks, mut asked) = mpsc::channel(TALKS);
-    let server = ToolServer(StdioTools {
+    let server = StdioServer {
         client: Arc::clone(&client),
         talks,
-    });
+    };
     let ended = CancellationToken::new();
     let mut serving = std::pin::pin!(serve(server, transport, ended.clone()));
     let mut talking = FuturesUnordered::new();
@@ -94,14 +94,14 @@ pub async fn run(arguments: &McpArgs, client: Client) -> Result<CommandOutcome, 
 }
 
 async fn serve<T>(
-    server: ToolServer<StdioTools>,
+    server: StdioServer,
     transport: T,
     ended: CancellationToken,
 ) -> Result<CommandOutcome, Failure>
 where
     T: rmcp::transport::Transport<RoleServer> + 'static,
 {
-    match server.serve_with_ct(transport, ended).await {
+    match ToolServer(server).serve_with_ct(transport, ended).await {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(CommandOutcome::Done),
             Err(error) => Err(Failure::new(format!("the protocol broke off: {error}"))),
@@ -125,7 +125,7 @@ fn failed(sentence: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(sentence)])
 }
 
-impl StdioTools {
+impl StdioServer {
     /// Calls a tool of the registry.
     async fn forward(
         &self,
@@ -181,7 +181,7 @@ impl StdioTools {
     }
 }
 
-impl ToolSource for StdioTools {
+impl ToolSource for StdioServer {
     fn tools(&self) -> Vec<Tool> {
         tools().iter().cloned().chain([talk::tool()]).collect()
     }
