@@ -8,7 +8,6 @@ use a2a_registry_store::Kept;
 use a2a_registry_store::a2a_tasks::{TaskChange, last_search_of};
 use a2a_registry_store::entity::a2a_task;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::contexts::{new_context, new_task};
 use super::fault::{Fault, FaultKind};
@@ -312,6 +311,8 @@ async fn waiting(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use uuid::Uuid;
 
     use super::super::outcome::FoundPage;
     use super::*;
