@@ -297,17 +297,18 @@ impl Write {
 
     /// Deletes tasks that belong to nobody until no more than so many are left.
     async fn anonymous_fit(&self, most: u64) -> Result<(), StoreError> {
-        let count = Entity::find().filter(of(None)).count(self.connection());
-        let surplus = count.await?.saturating_sub(most);
+        let all = Entity::find()
+            .filter(of(None))
+            .select_only()
+            .column(Column::Id);
+        let count = all.clone().count(self.connection()).await?;
+        let surplus = count.saturating_sub(most);
         if surplus == 0 {
             return Ok(());
         }
         // The place of a task among those of its sender, the one that changed last first: whoever has most has the last.
         let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
-        let surplus: Vec<Uuid> = Entity::find()
-            .filter(of(None))
-            .select_only()
-            .column(Column::Id)
+        let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))
             .order_by_asc(Column::UpdatedAt)
             .limit(surplus.min(DELETED_AT_ONCE))
