@@ -7,25 +7,20 @@
 mod batches;
 mod talk;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use a2a_registry_server::dialects;
-use a2a_registry_server::mcp::{
-    TTL_MS, result_for_client, revisions, server_config, tool_list, tools, unknown_tool, unread,
-};
+use a2a_registry_server::mcp::{ToolServer, ToolSource, tools, unknown_tool};
 use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-    CustomRequest, CustomResult, DiscoverResult, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ResultType, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResult, ContentBlock, JsonObject, ResultType, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
-use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use rmcp::{ErrorData, RoleServer, ServiceExt as _};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -55,7 +50,6 @@ pub struct McpArgs {
 }
 
 /// The tools of the registry, and the one of this machine.
-#[derive(Clone)]
 struct StdioServer {
     client: Arc<Client>,
     /// Calls of the tool that talks, which are made where the process began: they may not change their thread.
@@ -100,7 +94,7 @@ async fn serve<T>(server: StdioServer, transport: T, ended: CancellationToken) -
 where
     T: rmcp::transport::Transport<RoleServer> + 'static,
 {
-    match server.serve_with_ct(transport, ended).await {
+    match ToolServer(server).serve_with_ct(transport, ended).await {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(CommandOutcome::Done),
             Err(error) => Err(Failure::new(format!("the protocol broke off: {error}"))),
@@ -178,51 +172,26 @@ impl StdioServer {
             _ => error.without_commands(),
         }
     }
+}
 
-    /// Whose answers these are: a user's with a token, anybody's without one.
-    fn scope(&self) -> CacheScope {
+impl ToolSource for StdioServer {
+    fn tools(&self) -> Vec<Tool> {
+        tools().iter().cloned().chain([talk::tool()]).collect()
+    }
+
+    /// The answers are a user's with a token, anybody's without one.
+    fn scope(&self, _: &RequestContext<RoleServer>) -> CacheScope {
         match self.client.has_token() {
             true => CacheScope::Private,
             false => CacheScope::Public,
         }
     }
 
-    fn tools() -> Vec<Tool> {
-        tools().iter().cloned().chain([talk::tool()]).collect()
-    }
-}
-
-impl ServerHandler for StdioServer {
-    fn get_info(&self) -> ServerConfig {
-        server_config()
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        revisions()
-    }
-
-    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let found = DiscoverResult::from_server_info(revisions().into_owned(), server_config());
-        Ok(found.with_ttl_ms(TTL_MS).with_cache_scope(self.scope()))
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(tool_list(Self::tools(), self.scope(), &context))
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        Self::tools().into_iter().find(|tool| tool.name == name)
-    }
-
-    async fn call_tool(
+    async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<CallToolResult, ErrorData> {
         let CallToolRequestParams {
             name, arguments, ..
         } = request;
@@ -240,14 +209,6 @@ impl ServerHandler for StdioServer {
             () = context.ct.cancelled() => failed("the call was cancelled"),
         };
         result.result_type = Some(ResultType::COMPLETE);
-        Ok(result_for_client(result, &context).into())
-    }
-
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        Err(unread(&request))
+        Ok(result)
     }
 }

@@ -1,7 +1,6 @@
 //! The tasks that the registry does for clients of A2A. Each belongs to an account, or to nobody.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use a2a_registry_domain::task_state::TaskState;
 use sea_orm::sea_query::{Expr, SimpleExpr};
@@ -27,6 +26,13 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// Those that came into their state then or later; microseconds.
     pub since: Option<i64>,
+}
+
+impl TaskFilter {
+    /// Whether any task can pass: no conversation has a name that cannot be stored.
+    fn can_pass(&self) -> bool {
+        self.context.as_deref().is_none_or(can_be_stored)
+    }
 }
 
 /// Which of the large columns of a task are read. The request for the next page never is.
@@ -62,14 +68,6 @@ pub struct TaskBounds {
 
 /// Whose tasks are counted together: those of an account, or of a sender without one.
 type Holder = (Option<Uuid>, Option<i64>);
-
-/// The tasks of a sender without an account.
-#[derive(Debug, FromQueryResult)]
-struct SenderCount {
-    sender: Option<i64>,
-    tasks: i64,
-    oldest: i64,
-}
 
 /// What changes about a task.
 #[derive(Debug, Clone)]
@@ -111,15 +109,6 @@ fn held((account, sender): Holder) -> Select<Entity> {
         (None, Some(sender)) => all.filter(Column::Sender.eq(sender)),
         (None, None) => all.filter(Column::Sender.is_null()),
     }
-}
-
-/// Leaves out the first of these rows that are counted together.
-fn leave_out(rows: &mut Vec<Model>, of: Holder, mut count: u64) {
-    rows.retain(|row| {
-        let leaves = count > 0 && holder(row) == of;
-        count -= u64::from(leaves);
-        !leaves
-    });
 }
 
 fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
@@ -177,11 +166,7 @@ pub async fn task_heads(
     now: i64,
 ) -> Result<Vec<TaskHead>, StoreError> {
     use sea_orm::sea_query::ExprTrait as _;
-    if filter
-        .context
-        .as_deref()
-        .is_some_and(|one| !can_be_stored(one))
-    {
+    if !filter.can_pass() {
         return Ok(Vec::new());
     }
     let history = match columns.history {
@@ -248,11 +233,7 @@ pub async fn task_count(
     filter: &TaskFilter,
     now: i64,
 ) -> Result<u64, StoreError> {
-    if filter
-        .context
-        .as_deref()
-        .is_some_and(|one| !can_be_stored(one))
-    {
+    if !filter.can_pass() {
         return Ok(0);
     }
     Ok(listed(account, filter, now).count(on.connection()).await?)
@@ -281,88 +262,60 @@ pub async fn last_search_of(
 }
 
 impl Write {
-    /// Adds tasks, in the order in which they came, and deletes those beyond a bound that have not changed for the longest
-    /// time: those of an account or a sender that has more than its own. Where all senders without an account have too
-    /// many, one after another of those that have most loses its oldest, so that no sender can push out the others.
+    /// Adds tasks, and deletes those beyond a bound that have not changed for the longest time: those of an account or a sender
+    /// that has more than its own. Where all senders without an account have too many, one after another of those that have
+    /// most loses its oldest, so that no sender can push out the others.
     pub async fn tasks_insert(
         &self,
-        mut rows: Vec<Model>,
+        rows: Vec<Model>,
         bounds: TaskBounds,
     ) -> Result<(), StoreError> {
-        let mut counts: BTreeMap<Holder, u64> = BTreeMap::new();
-        for row in &rows {
-            *counts.entry(holder(row)).or_default() += 1;
-        }
-        for (of, count) in counts {
+        let holders: BTreeSet<Holder> = rows.iter().map(holder).collect();
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, None).await?;
+        let is_anonymous = holders.iter().any(|(account, _)| account.is_none());
+        for of in holders {
             let most = match of.0 {
                 Some(_) => bounds.account,
-                None => bounds.sender.min(bounds.anonymous),
+                None => bounds.sender,
             };
-            leave_out(&mut rows, of, count.saturating_sub(most));
             let surplus: Vec<Uuid> = held(of)
                 .order_by_desc(Column::UpdatedAt)
                 .order_by_desc(Column::Id)
-                .offset(most.saturating_sub(count))
+                .offset(most)
                 .limit(DELETED_AT_ONCE)
                 .into_tuple()
                 .all(self.connection())
                 .await?;
             self.tasks_delete(surplus).await?;
         }
-        if rows.iter().any(|row| row.account_id.is_none()) {
-            self.anonymous_fit(&mut rows, bounds.anonymous).await?;
+        if is_anonymous {
+            self.anonymous_fit(bounds.anonymous).await?;
         }
-        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
-        self.insert_rows(rows, None).await
+        Ok(())
     }
 
-    /// Makes room for the tasks among these that belong to nobody.
-    async fn anonymous_fit(&self, rows: &mut Vec<Model>, most: u64) -> Result<(), StoreError> {
-        let kept: Vec<SenderCount> = Entity::find()
+    /// Deletes tasks that belong to nobody until no more than so many are left.
+    async fn anonymous_fit(&self, most: u64) -> Result<(), StoreError> {
+        let all = Entity::find()
             .filter(of(None))
             .select_only()
-            .column(Column::Sender)
-            .column_as(Column::Id.count(), "tasks")
-            .column_as(Column::UpdatedAt.min(), "oldest")
-            .group_by(Column::Sender)
-            .into_model()
+            .column(Column::Id);
+        let count = all.clone().count(self.connection()).await?;
+        let surplus = count.saturating_sub(most);
+        if surplus == 0 {
+            return Ok(());
+        }
+        // The place of a task among those of its sender, the one that changed last first: whoever has most has the last.
+        let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
+        let surplus: Vec<Uuid> = all
+            .order_by_desc(Expr::cust(place))
+            .order_by_asc(Column::UpdatedAt)
+            .limit(surplus.min(DELETED_AT_ONCE))
+            .into_tuple()
             .all(self.connection())
             .await?;
-        // The number of tasks, when the oldest came, and how many of them are stored.
-        let mut senders: BTreeMap<Option<i64>, (u64, i64, u64)> = kept
-            .into_iter()
-            .map(|one| {
-                let tasks = u64::try_from(one.tasks).unwrap_or(0);
-                (one.sender, (tasks, one.oldest, tasks))
-            })
-            .collect();
-        for row in rows.iter().filter(|row| row.account_id.is_none()) {
-            let sender = senders.entry(row.sender).or_insert((0, row.updated_at, 0));
-            sender.0 += 1;
-        }
-        let total: u64 = senders.values().map(|(tasks, ..)| tasks).sum();
-        let mut lost: BTreeMap<Option<i64>, u64> = BTreeMap::new();
-        for _ in 0..total.saturating_sub(most).min(DELETED_AT_ONCE) {
-            let most = senders
-                .iter_mut()
-                .max_by_key(|(_, (tasks, oldest, _))| (*tasks, Reverse(*oldest)));
-            if let Some((sender, (tasks, ..))) = most {
-                *tasks -= 1;
-                *lost.entry(*sender).or_default() += 1;
-            }
-        }
-        for (sender, count) in lost {
-            let stored = senders.get(&sender).map_or(0, |(.., stored)| *stored);
-            leave_out(rows, (None, sender), count.saturating_sub(stored));
-            let oldest: Vec<Uuid> = held((None, sender))
-                .order_by_asc(Column::UpdatedAt)
-                .order_by_asc(Column::Id)
-                .limit(count.min(stored))
-                .into_tuple()
-                .all(self.connection())
-                .await?;
-            self.tasks_delete(oldest).await?;
-        }
+        self.tasks_delete(surplus).await?;
         Ok(())
     }
 

@@ -245,21 +245,13 @@ fn result(answer: &AgentAnswer, agent: &str) -> Result<CallToolResult, serde_jso
 /// The answer for a reader: what the agent says comes last, and what cannot be seen in it is written out.
 fn words(talked: &Talked, agent: &str) -> String {
     let mut lines = vec![format!("Answer of agent {}.", terminal::short(agent, 200))];
-    if let Some(state) = &talked.state {
-        lines.push(format!("The task is {}.", terminal::line(state)));
-    }
-    if let Some(reason) = &talked.unfinished {
-        lines.push(format!(
-            "This is not its last word: {}.",
-            terminal::line(reason)
-        ));
-    }
-    lines.extend(
-        talked
-            .other_parts
-            .iter()
-            .map(|part| format!("Also sent: {}.", terminal::line(part))),
-    );
+    let line = |text: &String| terminal::line(text);
+    let state = talked.state.as_ref().map(line);
+    lines.extend(state.map(|state| format!("The task is {state}.")));
+    let reason = talked.unfinished.as_ref().map(line);
+    lines.extend(reason.map(|reason| format!("This is not its last word: {reason}.")));
+    let parts = talked.other_parts.iter().map(line);
+    lines.extend(parts.map(|part| format!("Also sent: {part}.")));
     let ids = [
         ("task_id", &talked.task_id),
         ("context_id", &talked.context_id),

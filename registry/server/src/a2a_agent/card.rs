@@ -12,9 +12,7 @@ use crate::config::Config;
 
 /// The identifiers of the skills.
 pub(crate) const FIND: &str = "find-agents";
-/// Describes an agent.
 pub(crate) const DESCRIBE: &str = "describe-agent";
-/// Tells whether an agent is allowed.
 pub(crate) const CHECK: &str = "check-agent";
 
 /// The media types that are taken and given.

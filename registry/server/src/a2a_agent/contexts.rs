@@ -8,12 +8,10 @@ use uuid::Uuid;
 
 use crate::context::Context;
 
-/// Where identifiers of our own begin.
+/// The beginning of identifiers of our own.
 const OURS: &str = "conversation-";
-/// What the proof is of.
 const PURPOSE: &str = "a2a conversation";
 
-/// A new identifier for a conversation.
 pub(super) fn new_context(context: &Context) -> String {
     let entropy = context.entropy.as_ref();
     let random = format!(

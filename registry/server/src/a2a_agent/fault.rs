@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::RPC;
@@ -12,33 +12,29 @@ use crate::http::problem::Problem;
 
 /// The domain of the reasons (1.0 section 9.5).
 const DOMAIN: &str = "a2a-protocol.org";
+/// The media type of streams.
+pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+/// `Cache-Control` of everything that depends on tasks or callers.
+pub(super) const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// The body is not JSON.
     NotJson,
-    /// The body is no request.
     InvalidRequest,
-    /// There is no such method.
     UnknownMethod,
     /// A parameter is missing or wrong.
     InvalidParams,
-    /// The registry failed.
     Internal,
     /// There is no such task, or it is another caller's.
     TaskNotFound,
-    /// The task has ended.
     TaskNotCancelable,
-    /// There are no push notifications.
     PushNotSupported,
     /// The operation does not exist here, or not for this task.
     Unsupported,
     /// A part has a form that is not read, or no form is accepted that is written.
     ContentType,
-    /// There is no extended card.
     NoExtendedCard,
-    /// The version is not spoken.
     Version,
     /// Of HTTP alone: authentication, sizes, times, load.
     Transport(StatusCode),
@@ -49,24 +45,16 @@ impl FaultKind {
     fn facts(self) -> (i32, StatusCode, &'static str, &'static str) {
         const FAILED: &str = "FAILED_PRECONDITION";
         const INVALID: &str = "INVALID_ARGUMENT";
-        let bad = StatusCode::BAD_REQUEST;
+        const MISSING: &str = "NOT_FOUND";
+        let (bad, missing) = (StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND);
+        let failed = StatusCode::INTERNAL_SERVER_ERROR;
         match self {
             Self::NotJson => (-32700, bad, INVALID, "PARSE_ERROR"),
             Self::InvalidRequest => (-32600, bad, INVALID, "INVALID_REQUEST"),
-            Self::UnknownMethod => (
-                -32601,
-                StatusCode::NOT_FOUND,
-                "NOT_FOUND",
-                "METHOD_NOT_FOUND",
-            ),
+            Self::UnknownMethod => (-32601, missing, MISSING, "METHOD_NOT_FOUND"),
             Self::InvalidParams => (-32602, bad, INVALID, "INVALID_PARAMS"),
-            Self::Internal => (
-                -32603,
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "INTERNAL",
-                "INTERNAL_ERROR",
-            ),
-            Self::TaskNotFound => (-32001, StatusCode::NOT_FOUND, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::Internal => (-32603, failed, "INTERNAL", "INTERNAL_ERROR"),
+            Self::TaskNotFound => (-32001, missing, MISSING, "TASK_NOT_FOUND"),
             Self::TaskNotCancelable => (-32002, bad, FAILED, "TASK_NOT_CANCELABLE"),
             Self::PushNotSupported => (-32003, bad, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
             Self::Unsupported => (-32004, bad, FAILED, "UNSUPPORTED_OPERATION"),
@@ -94,7 +82,6 @@ fn transport(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str
     (code, status, word, reason)
 }
 
-/// An error to a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(super) kind: FaultKind,
@@ -112,7 +99,6 @@ impl Fault {
         }
     }
 
-    /// A parameter is missing or wrong.
     pub(super) fn params(message: impl Into<String>) -> Self {
         Self::new(FaultKind::InvalidParams, message)
     }
@@ -157,50 +143,50 @@ impl Fault {
         }})
     }
 
-    /// The response of JSON-RPC to the request with that id: 200, but where HTTP itself has a status for it.
+    /// The response of JSON-RPC to the request with that id, as a document.
+    fn rpc_body(&self, id: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "error": self.error()})
+    }
+
+    /// The response of JSON-RPC: 200, but where HTTP itself has a status for it.
     pub(super) fn rpc(&self, id: &Value) -> HttpResponse {
         let status = match self.kind {
             FaultKind::Transport(status) => status,
             _ => StatusCode::OK,
         };
-        let body = json!({"jsonrpc": "2.0", "id": id, "error": self.error()});
-        written(self.headed(status), &body)
+        self.response(status, JSON, self.rpc_body(id).to_string())
     }
 
-    /// The same as the only event of a stream: clients of 0.3 that have asked for a stream read nothing else.
+    /// The same as the only event of a stream.
     pub(super) fn rpc_stream(&self, id: &Value) -> HttpResponse {
         if matches!(self.kind, FaultKind::Transport(_)) {
             return self.rpc(id);
         }
-        let body = json!({"jsonrpc": "2.0", "id": id, "error": self.error()});
-        let mut answer = self.headed(StatusCode::OK);
-        answer.insert_header((
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        ));
-        answer.body(format!("data: {body}\n\n"))
+        let body = format!("data: {}\n\n", self.rpc_body(id));
+        self.response(StatusCode::OK, EVENTS, body)
     }
 
-    /// The response of HTTP+JSON.
     pub(super) fn rest(&self) -> HttpResponse {
         let (_, status, ..) = self.kind.facts();
-        written(self.headed(status), &self.status_body())
+        self.response(status, JSON, self.status_body().to_string())
     }
 
-    fn headed(&self, status: StatusCode) -> HttpResponseBuilder {
-        let mut answer = HttpResponse::build(status);
-        answer.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    fn response(&self, status: StatusCode, kind: HeaderValue, body: String) -> HttpResponse {
+        let mut response = response(status, kind, body);
         if let Some(seconds) = self.retry_after {
-            answer.insert_header((header::RETRY_AFTER, seconds));
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        answer
+        response
     }
 }
 
-/// A response of JSON.
-fn written(mut head: HttpResponseBuilder, body: &Value) -> HttpResponse {
-    head.insert_header((header::CONTENT_TYPE, JSON))
-        .body(body.to_string())
+/// A response of this media type, which is not stored.
+pub(super) fn response(status: StatusCode, kind: HeaderValue, body: String) -> HttpResponse {
+    HttpResponse::build(status)
+        .insert_header((header::CONTENT_TYPE, kind))
+        .insert_header((header::CACHE_CONTROL, NOT_STORED))
+        .body(body)
 }
 
 impl From<AppError> for Fault {
@@ -228,17 +214,6 @@ impl From<AppError> for Fault {
     }
 }
 
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Self {
-        let status = problem.kind().status;
-        let kind = match status {
-            StatusCode::BAD_REQUEST => FaultKind::InvalidRequest,
-            status => FaultKind::Transport(status),
-        };
-        Self::new(kind, problem.to_string())
-    }
-}
-
 /// A failure before or beside a handler of A2A, in the form of the interface that its path belongs to.
 pub fn failure(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let fault = Fault::new(
@@ -246,8 +221,10 @@ pub fn failure(request: &HttpRequest, problem: &Problem) -> HttpResponse {
         problem.to_string(),
     );
     let body = match request.path().trim_end_matches('/') {
-        RPC => json!({"jsonrpc": "2.0", "id": null, "error": fault.error()}),
+        RPC => fault.rpc_body(&Value::Null),
         _ => fault.status_body(),
     };
-    written(problem.headed(), &body)
+    let mut response = problem.headed();
+    response.insert_header((header::CONTENT_TYPE, JSON));
+    response.body(body.to_string())
 }

@@ -10,8 +10,6 @@ use super::version::Version;
 pub(super) const MAX_PARTS: usize = 16;
 /// Characters of an identifier that a client chooses.
 pub(super) const MAX_ID: usize = 256;
-/// The most messages of a history that a client may ask for; more are never kept.
-const MAX_HISTORY: u64 = 1 << 20;
 
 /// A message with what its client wants of the answer.
 #[derive(Debug)]
@@ -22,7 +20,6 @@ pub(super) struct Incoming {
     pub(super) task_id: Option<String>,
     /// Its texts, one a line.
     pub(super) text: String,
-    /// Its data.
     pub(super) data: Vec<Value>,
     /// Its metadata, with that of the request.
     pub(super) metadata: Map<String, Value>,
@@ -32,9 +29,7 @@ pub(super) struct Incoming {
 /// What a client wants of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// Text to read.
     pub(super) text: bool,
-    /// Data.
     pub(super) data: bool,
     /// The last so many messages of the history, or all.
     pub(super) history: Option<usize>,
@@ -109,7 +104,7 @@ pub(super) fn flag(object: &Map<String, Value>, name: &str) -> Result<Option<boo
 /// How much of a history is wanted.
 pub(super) fn history_length(object: &Map<String, Value>) -> Result<Option<usize>, Fault> {
     let number = number(object, "historyLength")?;
-    Ok(number.map(|number| usize::try_from(number.min(MAX_HISTORY)).unwrap_or(usize::MAX)))
+    Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
 }
 
 /// Reads the parameters of a message that is sent.
@@ -130,10 +125,8 @@ pub(super) fn read(params: &Map<String, Value>, version: Version) -> Result<Inco
         return Err(Fault::params(format!("`message.role` is `{user}`.")));
     }
     let parts = parts(message, version)?;
-    let (context_id, task_id) = (
-        identifier(message, "contextId")?,
-        identifier(message, "taskId")?,
-    );
+    let context_id = identifier(message, "contextId")?;
+    let task_id = identifier(message, "taskId")?;
     let mut metadata = object(params, "metadata")?;
     metadata.extend(object(message, "metadata")?);
     let mut kept = json!({"messageId": id, "role": "ROLE_USER", "parts": parts});
@@ -142,16 +135,12 @@ pub(super) fn read(params: &Map<String, Value>, version: Version) -> Result<Inco
             kept[name] = value.clone();
         }
     }
-    let texts: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| part["text"].as_str())
-        .collect();
+    let texts = parts.iter().filter_map(|part| part["text"].as_str());
+    let texts: Vec<&str> = texts.collect();
+    let data = parts.iter().filter_map(|part| part.get("data").cloned());
     Ok(Incoming {
         text: texts.join("\n"),
-        data: parts
-            .iter()
-            .filter_map(|part| part.get("data").cloned())
-            .collect(),
+        data: data.collect(),
         message: kept,
         context_id,
         task_id,
@@ -182,12 +171,11 @@ fn parts(message: &Map<String, Value>, version: Version) -> Result<Vec<Value>, F
 }
 
 fn read_part(part: &Value, version: Version) -> Result<Value, Fault> {
-    let wrong = || match version {
-        Version::V1 => Fault::params("A part has exactly one of `text`, `data`, `raw` and `url`."),
-        Version::V03 => {
-            Fault::params("A part has the `kind` `text`, `data` or `file`, and what belongs to it.")
-        }
+    let expected = match version {
+        Version::V1 => "A part has exactly one of `text`, `data`, `raw` and `url`.",
+        Version::V03 => "A part has the `kind` `text`, `data` or `file`, and what belongs to it.",
     };
+    let wrong = || Fault::params(expected);
     let part = part.as_object().ok_or_else(wrong)?;
     let content = match version {
         Version::V1 => {
@@ -262,12 +250,8 @@ fn wants(params: &Map<String, Value>, version: Version) -> Result<Wants, Fault> 
 /// Whether an accepted mode, which may be a range of media types or the word of 0.1, has this one.
 fn fits(accepted: &Value, mode: &str) -> bool {
     let accepted = accepted.as_str().unwrap_or_default();
-    let essence = accepted
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence = accepted.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
     let kind = mode.split('/').next().unwrap_or_default();
     essence == mode
         || essence == "*/*"

@@ -9,10 +9,6 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::memory::own_agent::NewTask;
 
-/// Stores a new task.
-///
-/// # Errors
-/// Where the database does not take it.
 pub(super) async fn insert(context: &Arc<Context>, row: a2a_task::Model) -> Result<(), AppError> {
     let new = &context.own_agent.new_tasks;
     let mut stored = new.add(row);

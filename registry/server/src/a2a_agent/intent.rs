@@ -36,6 +36,18 @@ const MORE: [&str; 7] = [
     "continue",
 ];
 
+/// Phrases about an agent: what stands before its name and behind it. The first whose beginning fits is meant.
+static PHRASES: [(&str, &str, fn(String) -> Intent); 8] = [
+    ("describe ", "", Intent::Describe),
+    ("tell me about ", "", Intent::Describe),
+    ("is the agent ", " allowed", Intent::Check),
+    ("is ", " allowed", Intent::Check),
+    ("may i use ", "", Intent::Check),
+    ("may i call ", "", Intent::Check),
+    ("am i allowed to use ", "", Intent::Check),
+    ("am i allowed to call ", "", Intent::Check),
+];
+
 /// Where to begin, for a message without words.
 const EMPTY: &str =
     "Say what the agent should do, for example \"translate a contract into Japanese\".";
@@ -135,25 +147,8 @@ fn by_words(text: &str) -> Intent {
     if MORE.contains(&lower.as_str()) {
         return Intent::More;
     }
-    // The same length, so that positions in one are positions in the other.
-    if lower.len() == plain.len() && plain.chars().count() <= MAX_NAME {
-        if let Some(agent) = between(plain, &lower, &["describe ", "tell me about "], &[""]) {
-            return Intent::Describe(agent);
-        }
-        let asked = [
-            "is ",
-            "is the agent ",
-            "may i use ",
-            "may i call ",
-            "am i allowed to use ",
-            "am i allowed to call ",
-        ];
-        let (questions, statements) = asked.split_at(2);
-        let checked = between(plain, &lower, questions, &[" allowed"])
-            .or_else(|| between(plain, &lower, statements, &[""]));
-        if let Some(agent) = checked {
-            return Intent::Check(agent);
-        }
+    if let Some(intent) = by_phrase(plain, &lower) {
+        return intent;
     }
     match is_identifier(plain) {
         true => Intent::Describe(plain.to_owned()),
@@ -161,17 +156,18 @@ fn by_words(text: &str) -> Intent {
     }
 }
 
-/// The name between one of these beginnings and one of these ends, the longest beginning first.
-fn between(text: &str, lower: &str, beginnings: &[&str], ends: &[&str]) -> Option<String> {
-    let begins = beginnings.iter().filter(|start| lower.starts_with(**start));
-    let start = begins.max_by_key(|start| start.len())?.len();
-    let end = ends
-        .iter()
-        .find(|end| lower[start..].ends_with(**end))?
-        .len();
-    let name = text.get(start..text.len().checked_sub(end)?)?.trim();
+/// What a phrase about an agent asks for.
+fn by_phrase(text: &str, lower: &str) -> Option<Intent> {
+    let mut phrases = PHRASES.iter();
+    let (begin, end, intent) = phrases.find(|(begin, ..)| lower.starts_with(*begin))?;
+    // Of the same length, so that positions in one are positions in the other.
+    let fits = lower.len() == text.len() && text.chars().count() <= MAX_NAME;
+    if !fits || !lower[begin.len()..].ends_with(*end) {
+        return None;
+    }
+    let name = text.get(begin.len()..text.len() - end.len())?.trim();
     let name = name.trim_matches(['"', '\'', '`', '“', '”', '„']).trim();
-    (!name.is_empty()).then(|| name.to_owned())
+    (!name.is_empty()).then(|| intent(name.to_owned()))
 }
 
 /// Whether a text is an identifier and nothing else.

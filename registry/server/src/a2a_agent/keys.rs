@@ -37,7 +37,6 @@ const CARD: &str = "a2a_card";
 struct SignedCard {
     /// SHA-256 of the card without signature, and of the signing key's identifier.
     content: String,
-    /// The card.
     card: String,
     /// Microseconds.
     signed_at: i64,
@@ -77,9 +76,6 @@ impl NamedKey {
 }
 
 /// Makes the registry an agent: signs its card, unless the card that is kept still is the one.
-///
-/// # Errors
-/// A key file that cannot be used, or a database that fails.
 pub(crate) async fn sign_own_card(context: &Context) -> Result<(), StartError> {
     let config = &context.config;
     if !config.a2a.enabled {

@@ -161,18 +161,11 @@ fn fit(heads: &[TaskHead]) -> usize {
 
 /// The filter, and whether no task can pass it: those of a state that no task here comes into.
 fn filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), Fault> {
-    let state = match text(params, "status")? {
-        None | Some("TASK_STATE_UNSPECIFIED") => Some(None),
-        Some(state) => match wire::read_state(state) {
-            Ok(Some(known)) => Some(Some(known)),
-            Ok(None) => None,
-            Err(()) => {
-                return Err(Fault::params(
-                    "`status` is a state such as TASK_STATE_COMPLETED.",
-                ));
-            }
-        },
-    };
+    let status = text(params, "status")?.filter(|text| *text != "TASK_STATE_UNSPECIFIED");
+    let state = status.map(wire::read_state).transpose();
+    let state =
+        state.map_err(|()| Fault::params("`status` is a state such as TASK_STATE_COMPLETED."))?;
+    let nothing = state == Some(None);
     let since = text(params, "statusTimestampAfter")?.map(str::parse::<Timestamp>);
     let since = since.transpose().map_err(|_| {
         Fault::params("`statusTimestampAfter` is a time such as 2026-01-31T12:00:00Z.")
@@ -182,7 +175,7 @@ fn filter(params: &Map<String, Value>) -> Result<(TaskFilter, bool), Fault> {
         state: state.flatten(),
         since: since.map(|since| since.0),
     };
-    Ok((filter, state.is_none()))
+    Ok((filter, nothing))
 }
 
 #[cfg(test)]

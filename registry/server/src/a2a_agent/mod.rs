@@ -13,6 +13,7 @@ mod inserting;
 mod intent;
 pub(crate) mod keys;
 mod listing;
+mod operations;
 mod outcome;
 pub mod rest_routes;
 mod rpc;

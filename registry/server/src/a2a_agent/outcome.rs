@@ -9,9 +9,10 @@ use std::collections::{HashMap, HashSet};
 use a2a_registry_search::sees;
 use a2a_registry_store::agents;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::card::FIND;
 use super::wire::{EXPANDED, object, weight};
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
@@ -25,9 +26,6 @@ use crate::pages::text::show_hidden;
 const ARTIFACT: &str = "answer";
 /// Bytes of the entries of an answer, as JSON.
 pub(super) const MAX_ANSWER: usize = 1 << 20;
-/// The members of a result that are kept.
-const IDENTIFIER: &str = "identifier";
-const SCORE: &str = "score";
 
 /// What came of a task, and which parts its client takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +34,6 @@ pub(super) struct Answered {
     pub(super) text: bool,
     /// Whether data is taken.
     pub(super) data: bool,
-    /// What came of it.
     pub(super) outcome: Outcome,
 }
 
@@ -44,92 +41,66 @@ pub(super) struct Answered {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// A page of agents.
     Found(FoundPage),
-    /// An answer about one agent.
     About {
-        /// The skill.
         skill: String,
-        /// The agent.
         agent: Uuid,
         /// The agent as the client named it.
         asked: String,
-        /// The answer to read.
         text: String,
-        /// The answer as data.
         data: Option<Value>,
     },
     /// No agent that the caller may see has this name.
     Missing {
-        /// The skill.
         skill: String,
-        /// The agent as the client named it.
         asked: String,
     },
-    /// A question to the client.
+    /// A question to the client, and the agents that it may mean.
     Question {
-        /// The question.
         text: String,
-        /// The agents that it may mean.
         choices: Vec<Choice>,
     },
     /// It failed: the reason, for the client.
     Failed {
-        /// The reason.
         text: String,
     },
 }
 
-/// A page of agents.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundPage {
-    /// The agents, best first: each with its entry as a search result of Agentic Resource Discovery.
-    pub(super) results: Vec<(Uuid, Value)>,
-    /// The other members of the search response.
-    pub(super) rest: Value,
-    /// Agents whose entries are too large to be shown with the others; not kept.
-    #[serde(skip)]
-    pub(super) left_out: usize,
+    /// The agents, best first.
+    pub(super) results: Vec<(Uuid, KeptResult)>,
+    /// The other members of the search response of Agentic Resource Discovery.
+    pub(super) rest: Map<String, Value>,
     /// Agents that matched and have no URN; counted with the first page.
     #[serde(default)]
     pub(super) without_urn: u64,
+    /// The agents as results of that response, read from the index whenever the page is shown.
+    #[serde(skip)]
+    pub(super) entries: Vec<Value>,
+    /// Agents whose entries are too large to be shown with the others.
+    #[serde(skip)]
+    pub(super) left_out: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptResult {
+    identifier: String,
+    score: u8,
 }
 
 /// An agent that a question may mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Choice {
-    /// The agent.
     pub(super) agent: Uuid,
     /// Its name and where it is from, to read.
     pub(super) line: String,
 }
 
-/// What is shown of an outcome.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct ShownOutcome {
-    /// The artifact, in the form of 1.0.
-    pub(super) artifact: Option<Value>,
-    /// What the agent says with the status.
-    pub(super) said: Option<String>,
-    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
-    pub(super) asked: Option<String>,
-}
-
 impl Answered {
     /// The answer as it is kept.
-    ///
-    /// # Errors
-    /// `Internal` where it cannot be written as JSON.
     pub(super) fn written(&self) -> Result<String, AppError> {
-        let slim = match &self.outcome {
-            Outcome::Found(page) => Some(Self {
-                outcome: Outcome::Found(page.kept()),
-                ..*self
-            }),
-            _ => None,
-        };
-        let kept = slim.as_ref().unwrap_or(self);
-        serde_json::to_string(kept).map_err(|error| AppError::internal(error.to_string()))
+        serde_json::to_string(self).map_err(|error| AppError::internal(error.to_string()))
     }
 
     /// The identifiers of the agents on its page, whose entries it lacks as long as it is only read.
@@ -138,73 +109,78 @@ impl Answered {
             Outcome::Found(page) => page.results.as_slice(),
             _ => &[],
         };
-        let identifiers = results.iter().map(|(_, kept)| kept.get(IDENTIFIER));
-        identifiers.filter_map(|one| one?.as_str())
+        results.iter().map(|(_, kept)| kept.identifier.as_str())
     }
 
     /// Gives the agents on its page their entries, and leaves out those that have none here.
     pub(super) fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
         if let Outcome::Found(page) = &mut self.outcome {
-            page.complete(entries, source);
+            let results = page.results.iter().filter_map(|(_, kept)| {
+                completed(entries.get(&kept.identifier)?, kept.score.into(), source)
+            });
+            page.entries = results.collect();
         }
     }
 
-    /// What is shown of it.
-    pub(super) fn shown(self) -> ShownOutcome {
-        let (takes_text, takes_data) = (self.text, self.data);
-        let artifact = |name: &str, text: String, data: Option<Value>| {
-            let part = |name: &str, content: Value, kind: &str| {
-                object([(name, content), ("mediaType", kind.into())])
-            };
-            let mut parts = Vec::new();
-            // A client that takes data alone gets words where there is no data.
-            if takes_text || data.is_none() {
-                parts.push(part("text", text.into(), "text/plain"));
-            }
-            let mut data = data.filter(|_| takes_data);
-            data.iter_mut().for_each(show_hidden);
-            parts.extend(data.map(|data| part("data", data, "application/json")));
-            ShownOutcome {
-                artifact: Some(object([
-                    ("artifactId", ARTIFACT.into()),
-                    ("name", name.into()),
-                    ("parts", Value::Array(parts)),
-                ])),
-                ..ShownOutcome::default()
-            }
-        };
-        match self.outcome {
+    /// The artifact, in the form of 1.0.
+    pub(super) fn artifact(self) -> Option<Value> {
+        let mut metadata = Map::new();
+        let (name, text, data) = match self.outcome {
             Outcome::Found(mut page) => {
-                // Before they are measured: what is visible is longer.
-                let entries = page.results.iter_mut().map(|(_, entry)| entry);
-                entries.chain([&mut page.rest]).for_each(show_hidden);
-                page.fit();
+                page.bound();
                 let text = words::found(&page);
-                let numbers = [
+                for (name, number) in [
                     ("leftOut", page.left_out as u64),
                     ("withoutUrn", page.without_urn),
-                ];
-                let mut shown = artifact(super::card::FIND, text, Some(page.into_response()));
-                for (name, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
-                    if let Some(artifact) = shown.artifact.as_mut() {
-                        artifact["metadata"][name] = number.into();
+                ] {
+                    if number > 0 {
+                        metadata.insert(name.to_owned(), number.into());
                     }
                 }
-                shown
+                (FIND.to_owned(), text, Some(page.into_response()))
             }
             Outcome::About {
                 skill, text, data, ..
-            } => artifact(&skill, text, data),
-            Outcome::Missing { skill, asked } => artifact(&skill, words::missing(&asked), None),
-            Outcome::Question { text, choices } => ShownOutcome {
-                said: Some(words::question(&text, &choices)),
-                asked: Some(text),
-                ..ShownOutcome::default()
-            },
-            Outcome::Failed { text } => ShownOutcome {
-                said: Some(text),
-                ..ShownOutcome::default()
-            },
+            } => (skill, text, data),
+            Outcome::Missing { skill, asked } => (skill, words::missing(&asked), None),
+            Outcome::Question { .. } | Outcome::Failed { .. } => return None,
+        };
+        let part = |name: &str, content: Value, kind: &str| {
+            object([(name, content), ("mediaType", kind.into())])
+        };
+        let mut parts = Vec::new();
+        // A client that takes data alone gets words where there is no data.
+        if self.text || data.is_none() {
+            parts.push(part("text", text.into(), "text/plain"));
+        }
+        let mut data = data.filter(|_| self.data);
+        data.iter_mut().for_each(show_hidden);
+        parts.extend(data.map(|data| part("data", data, "application/json")));
+        let mut artifact = object([
+            ("artifactId", ARTIFACT.into()),
+            ("name", name.into()),
+            ("parts", Value::Array(parts)),
+        ]);
+        if !metadata.is_empty() {
+            artifact["metadata"] = Value::Object(metadata);
+        }
+        Some(artifact)
+    }
+
+    /// What the agent says with the status.
+    pub(super) fn said(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Question { text, choices } => Some(words::question(text, choices)),
+            Outcome::Failed { text } => Some(text.clone()),
+            Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => None,
+        }
+    }
+
+    /// What it has asked, for the history: without the agents that it may have meant, which nobody checks again there.
+    pub(super) fn asked(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Question { text, .. } => Some(text),
+            _ => None,
         }
     }
 
@@ -248,61 +224,44 @@ impl Answered {
 }
 
 impl FoundPage {
-    /// The page as it is kept: of each agent its identifier and score. What else an entry says is read when it is shown.
-    fn kept(&self) -> Self {
-        let results = self.results.iter().map(|(agent, entry)| {
-            let kept = [IDENTIFIER, SCORE];
-            let kept = kept.map(|name| (name, entry.get(name).cloned().unwrap_or_default()));
-            (*agent, object(kept))
-        });
-        Self {
-            results: results.collect(),
-            rest: self.rest.clone(),
-            left_out: 0,
-            without_urn: self.without_urn,
+    /// Adds an agent with its result, which has an identifier and a score.
+    pub(super) fn add(&mut self, agent: Uuid, result: Value) {
+        if let Ok(kept) = KeptResult::deserialize(&result) {
+            self.results.push((agent, kept));
+            self.entries.push(result);
         }
     }
 
-    /// Leaves out the largest entries until the others can be shown together.
-    fn fit(&mut self) {
-        let roughly: usize = self.results.iter().map(|(_, entry)| weight(entry)).sum();
+    /// Makes hidden characters visible, and leaves out the largest entries until the others can be shown together.
+    fn bound(&mut self) {
+        // Before they are measured: what is visible is longer.
+        let members = self.entries.iter_mut().chain(self.rest.values_mut());
+        members.for_each(show_hidden);
+        let roughly: usize = self.entries.iter().map(weight).sum();
         if roughly <= MAX_ANSWER / EXPANDED {
             return;
         }
-        let size = |(_, entry): &(Uuid, Value)| entry.to_string().len();
-        let sizes: Vec<usize> = self.results.iter().map(size).collect();
+        let sizes = self.entries.iter().map(|entry| entry.to_string().len());
+        let sizes: Vec<usize> = sizes.collect();
         let mut places: Vec<usize> = (0..sizes.len()).collect();
         places.sort_by_key(|place| sizes[*place]);
         let mut bytes = 0;
-        let fitting = places.iter().take_while(|place| {
-            bytes += sizes[**place];
+        let fitting = places.into_iter().take_while(|place| {
+            bytes += sizes[*place];
             bytes <= MAX_ANSWER
         });
-        let fitting: HashSet<usize> = fitting.copied().collect();
-        let results = std::mem::take(&mut self.results).into_iter().enumerate();
-        let results = results.filter(|(place, _)| fitting.contains(place));
-        self.results = results.map(|(_, result)| result).collect();
-        self.left_out = sizes.len() - self.results.len();
-    }
-
-    /// Gives the kept results their entries; those without one are left out.
-    fn complete(&mut self, entries: &HashMap<String, Vec<u8>>, source: &str) {
-        let results = std::mem::take(&mut self.results).into_iter();
-        let results = results.filter_map(|(agent, kept)| {
-            let entry = entries.get(kept.get(IDENTIFIER)?.as_str()?)?;
-            Some((agent, completed(entry, kept.get(SCORE)?.clone(), source)?))
-        });
-        self.results = results.collect();
+        let fitting: HashSet<usize> = fitting.collect();
+        let mut place = 0..;
+        self.entries
+            .retain(|_| place.next().is_some_and(|place| fitting.contains(&place)));
+        self.left_out = sizes.len() - self.entries.len();
     }
 
     /// The search response of Agentic Resource Discovery.
     fn into_response(self) -> Value {
-        let results = self.results.into_iter().map(|(_, entry)| entry).collect();
-        let mut response = object([("results", Value::Array(results))]);
-        if let (Some(members), Value::Object(rest)) = (response.as_object_mut(), self.rest) {
-            members.extend(rest);
-        }
-        response
+        let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
+        response.extend(self.rest);
+        Value::Object(response)
     }
 }
 
@@ -338,10 +297,9 @@ mod tests {
         let evil = "a\u{202e}b\u{200b}c\u{e0041}";
         let entry = json!({"identifier": "urn:air:a.example:x", "displayName": evil, "metadata": {evil: [evil]}});
         let found = Outcome::Found(FoundPage {
-            results: vec![(Uuid::nil(), entry.clone())],
-            rest: json!({"referrals": [evil]}),
-            left_out: 0,
-            without_urn: 0,
+            entries: vec![entry.clone()],
+            rest: Map::from_iter([("referrals".to_owned(), json!([evil]))]),
+            ..FoundPage::default()
         });
         let about = Outcome::About {
             skill: "describe-agent".into(),
@@ -356,7 +314,7 @@ mod tests {
                 data: true,
                 outcome,
             };
-            let written = answered.shown().artifact.unwrap().to_string();
+            let written = answered.artifact().unwrap().to_string();
             for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}'] {
                 assert!(!written.contains(hidden), "{written}");
             }
@@ -370,21 +328,18 @@ mod tests {
     const SOURCE: &str = "https://registry.agents-test.com/ard";
 
     fn page(agents: &[Uuid]) -> Answered {
-        let entry = |agent: &Uuid| {
-            (
-                *agent,
-                json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE}),
-            )
+        let mut page = FoundPage {
+            rest: Map::from_iter([("pageToken".to_owned(), json!("next"))]),
+            ..FoundPage::default()
         };
+        for agent in agents {
+            let entry = json!({"identifier": agent.to_string(), "displayName": "x", "score": 7, "source": SOURCE});
+            page.add(*agent, entry);
+        }
         Answered {
             text: true,
             data: true,
-            outcome: Outcome::Found(FoundPage {
-                results: agents.iter().map(entry).collect(),
-                rest: json!({"pageToken": "next"}),
-                left_out: 0,
-                without_urn: 0,
-            }),
+            outcome: Outcome::Found(page),
         }
     }
 
@@ -400,7 +355,7 @@ mod tests {
         let entry = json!({"identifier": seen.to_string(), "displayName": "x"});
         let entries = HashMap::from([(seen.to_string(), entry.to_string().into_bytes())]);
         both.complete(&entries, SOURCE);
-        assert_eq!(both.shown(), page(&[seen]).shown());
+        assert_eq!(both.artifact(), page(&[seen]).artifact());
 
         let mut about = Answered {
             outcome: Outcome::About {
@@ -451,10 +406,10 @@ mod tests {
             let Outcome::Found(found) = &mut answered.outcome else {
                 unreachable!()
             };
-            let entry = |size: &usize| (Uuid::nil(), json!("x".repeat(*size)));
-            found.results = sizes.iter().map(entry).collect();
-            let all: Vec<Value> = found.results.iter().map(|(_, one)| one.clone()).collect();
-            let artifact = answered.shown().artifact.unwrap();
+            let entry = |size: &usize| json!("x".repeat(*size));
+            let all: Vec<Value> = sizes.iter().map(entry).collect();
+            found.entries = all.clone();
+            let artifact = answered.artifact().unwrap();
             let response = &artifact["parts"][1]["data"];
             let expected: Vec<&Value> = kept.iter().map(|place: &usize| &all[*place]).collect();
             assert_eq!(response["results"], json!(expected), "{sizes:?}");
@@ -479,7 +434,7 @@ mod tests {
                 data,
                 ..page(&[])
             };
-            let artifact = answered.shown().artifact.unwrap();
+            let artifact = answered.artifact().unwrap();
             let parts = artifact["parts"].as_array().unwrap();
             let seen: Vec<&str> = parts
                 .iter()

@@ -1,19 +1,16 @@
 //! The envelope of JSON-RPC 2.0. Neither batches nor positional parameters are a part of A2A, so both are refused.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{self, HeaderValue};
-use serde::Serialize;
+use actix_web::http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind, response};
 use crate::http::answer::JSON;
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct Call {
     /// Given back with the result; null if the request has none.
     pub(super) id: Value,
-    /// The method.
     pub(super) method: String,
     /// Its parameters; empty if the request has none.
     pub(super) params: Map<String, Value>,
@@ -48,32 +45,14 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     Ok(Call { id, method, params })
 }
 
-/// A response to a request that succeeded, as a document.
-#[derive(Serialize)]
-struct Response<'a> {
-    jsonrpc: &'static str,
-    id: &'a Value,
-    result: &'a Value,
-}
-
-/// A result as the document that JSON-RPC gives it, written.
+/// A result as the document that JSON-RPC gives it, written. `json!` would copy the result.
 pub(super) fn wrapped(id: &Value, result: &Value) -> String {
-    let jsonrpc = "2.0";
-    let response = Response {
-        jsonrpc,
-        id,
-        result,
-    };
-    // Every value can be written.
-    serde_json::to_string(&response).unwrap_or_default()
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// The response to a request that succeeded.
 pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, JSON))
-        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .body(wrapped(id, result))
+    response(StatusCode::OK, JSON, wrapped(id, result))
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::fault::{Fault, FaultKind};
-use super::stream::{Form, follow, place};
+use super::operations::{Operation, OperationRequest, OperationResult};
+use super::rpc;
+use super::stream::Form;
 use super::version::{Version, version};
-use super::{incoming, listing, rpc, sending, tasks, v0_3, wire};
-use crate::caller::Caller;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
@@ -17,33 +17,33 @@ use crate::http::state::State;
 
 /// Characters of a method that an error repeats.
 const SHOWN: usize = 60;
-/// Methods of 1.0.
-const METHODS_V1: [&str; 11] = [
-    "SendMessage",
-    "SendStreamingMessage",
-    "GetTask",
-    "ListTasks",
-    "CancelTask",
-    "SubscribeToTask",
-    "GetExtendedAgentCard",
-    "CreateTaskPushNotificationConfig",
-    "GetTaskPushNotificationConfig",
-    "ListTaskPushNotificationConfigs",
-    "DeleteTaskPushNotificationConfig",
+const METHODS_V1: [(&str, Operation); 11] = [
+    ("SendMessage", Operation::SendMessage),
+    ("SendStreamingMessage", Operation::SendStreamingMessage),
+    ("GetTask", Operation::GetTask),
+    ("ListTasks", Operation::ListTasks),
+    ("CancelTask", Operation::CancelTask),
+    ("SubscribeToTask", Operation::SubscribeToTask),
+    ("GetExtendedAgentCard", Operation::GetExtendedAgentCard),
+    ("CreateTaskPushNotificationConfig", Operation::ConfigurePush),
+    ("GetTaskPushNotificationConfig", Operation::ConfigurePush),
+    ("ListTaskPushNotificationConfigs", Operation::ConfigurePush),
+    ("DeleteTaskPushNotificationConfig", Operation::ConfigurePush),
 ];
 /// Methods of 0.3, but for those of push notifications.
-const METHODS_V03: [&str; 6] = [
-    "message/send",
-    "message/stream",
-    "tasks/get",
-    "tasks/cancel",
-    "tasks/resubscribe",
-    "agent/getAuthenticatedExtendedCard",
+const METHODS_V03: [(&str, Operation); 6] = [
+    ("message/send", Operation::SendMessage),
+    ("message/stream", Operation::SendStreamingMessage),
+    ("tasks/get", Operation::GetTask),
+    ("tasks/cancel", Operation::CancelTask),
+    ("tasks/resubscribe", Operation::SubscribeToTask),
+    (
+        "agent/getAuthenticatedExtendedCard",
+        Operation::GetExtendedAgentCard,
+    ),
 ];
 /// The beginning of methods of 0.3 about push notifications.
 const PUSH_V03: &str = "tasks/pushNotificationConfig/";
-/// Methods of 0.3 that stream: where the client takes events, their errors are one.
-const STREAMS_V03: [&str; 2] = ["message/stream", "tasks/resubscribe"];
 
 /// Takes one call.
 pub(crate) async fn rpc_call(
@@ -52,56 +52,55 @@ pub(crate) async fn rpc_call(
     body: UnreadBody,
     state: web::Data<State>,
 ) -> Result<HttpResponse, Problem> {
-    answer(&request, &caller.0, body, &state).await
-}
-
-async fn answer(
-    request: &HttpRequest,
-    caller: &Caller,
-    body: UnreadBody,
-    state: &web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    if !state.context.config().a2a.enabled {
+    let config = state.context.config();
+    if !config.a2a.enabled {
         return Err(AppError::no_address().into());
     }
     if !body.is_json() {
         let fault = Fault::new(FaultKind::ContentType, "Send JSON as `application/json`.");
         return Ok(fault.rpc(&Value::Null));
     }
-    let bytes = body.read(state.context.config().limits.json_bytes).await?;
+    let bytes = body.read(config.limits.json_bytes).await?;
     let call = match rpc::read(&bytes) {
         Ok(call) => call,
         Err((id, fault)) => return Ok(fault.rpc(&id)),
     };
-    let door = Door {
-        request,
-        caller,
-        state,
+    let serves_v03 = config.a2a.serve_0_3;
+    let spoken = spoken(&request, serves_v03);
+    let streams = matches!(spoken, Ok(Version::V03))
+        && operation(&call.method, Version::V03).is_some_and(Operation::streams)
+        && takes_events(&request);
+    let performed = async {
+        let version = spoken?;
+        let operation = operation(&call.method, version)
+            .ok_or_else(|| unknown_method(&call.method, version, serves_v03))?;
+        let asked = OperationRequest {
+            request: &request,
+            caller: &caller.0,
+            state: &state,
+            form: Form::Rpc(call.id.clone(), version),
+        };
+        asked.perform(operation, &call.params).await
     };
-    let spoken = spoken(request, state);
-    let is_stream = STREAMS_V03.contains(&call.method.as_str()) && wants_stream(request);
-    let streams = matches!(spoken, Ok(Version::V03)) && is_stream;
-    let answered = match spoken {
-        Ok(Version::V1) => door.call_v1(&call.id, &call.method, &call.params).await,
-        Ok(Version::V03) => door.call_v03(&call.id, &call.method, &call.params).await,
-        Err(fault) => Err(fault),
-    };
-    Ok(answered.unwrap_or_else(|fault| match streams {
-        true => fault.rpc_stream(&call.id),
-        false => fault.rpc(&call.id),
-    }))
+    Ok(match performed.await {
+        Ok(OperationResult::Value(result)) => rpc::result(&call.id, &result),
+        Ok(OperationResult::Stream(response)) => response,
+        // Clients of 0.3 that have asked for a stream read nothing else.
+        Err(fault) if streams => fault.rpc_stream(&call.id),
+        Err(fault) => fault.rpc(&call.id),
+    })
 }
 
-fn wants_stream(request: &HttpRequest) -> bool {
+fn takes_events(request: &HttpRequest) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
 /// The version of a call, if it is served.
-fn spoken(request: &HttpRequest, state: &State) -> Result<Version, Fault> {
+fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
     match version(request)? {
-        Version::V03 if !state.context.config().a2a.serve_0_3 => Err(Fault::new(
+        Version::V03 if !serves_v03 => Err(Fault::new(
             FaultKind::Version,
             "Only 1.0 is spoken here: send `A2A-Version: 1.0`.",
         )),
@@ -109,165 +108,61 @@ fn spoken(request: &HttpRequest, state: &State) -> Result<Version, Fault> {
     }
 }
 
-/// What every method needs.
-struct Door<'a> {
-    request: &'a HttpRequest,
-    caller: &'a Caller,
-    state: &'a web::Data<State>,
+/// The operation that a method of this version names.
+fn operation(method: &str, version: Version) -> Option<Operation> {
+    let methods: &[(&str, Operation)] = match version {
+        Version::V1 => &METHODS_V1,
+        Version::V03 if method.starts_with(PUSH_V03) => return Some(Operation::ConfigurePush),
+        Version::V03 => &METHODS_V03,
+    };
+    let known = methods.iter().find(|(name, _)| *name == method);
+    known.map(|(_, operation)| *operation)
 }
 
-impl Door<'_> {
-    async fn call_v1(
-        &self,
-        id: &Value,
-        method: &str,
-        params: &Map<String, Value>,
-    ) -> Result<HttpResponse, Fault> {
-        let context = &self.state.context;
-        let result = match method {
-            "SendMessage" => wire::object([("task", self.send(params, Version::V1).await?)]),
-            "SendStreamingMessage" => return self.send_streamed(id, params, Version::V1).await,
-            "GetTask" => self.get(params).await?,
-            "ListTasks" => listing::list(context, self.caller, params).await?,
-            "CancelTask" => self.cancel(params).await?,
-            "SubscribeToTask" => return self.subscribe(id, params, Version::V1).await,
-            "GetExtendedAgentCard" => {
-                return Err(Fault::new(
-                    FaultKind::Unsupported,
-                    "This agent has no extended card.",
-                ));
-            }
-            "CreateTaskPushNotificationConfig"
-            | "GetTaskPushNotificationConfig"
-            | "ListTaskPushNotificationConfigs"
-            | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
-            method if self.state.context.config().a2a.serve_0_3 && is_v03(method) => {
-                return Err(of_version(method, "0.3"));
-            }
-            _ => return Err(unknown(method)),
-        };
-        Ok(rpc::result(id, &result))
-    }
-
-    async fn call_v03(
-        &self,
-        id: &Value,
-        method: &str,
-        params: &Map<String, Value>,
-    ) -> Result<HttpResponse, Fault> {
-        let task = match method {
-            "message/send" => self.send(params, Version::V03).await?,
-            "message/stream" => return self.send_streamed(id, params, Version::V03).await,
-            "tasks/get" => self.get(params).await?,
-            "tasks/cancel" => self.cancel(params).await?,
-            "tasks/resubscribe" => return self.subscribe(id, params, Version::V03).await,
-            "agent/getAuthenticatedExtendedCard" => {
-                return Err(Fault::new(
-                    FaultKind::NoExtendedCard,
-                    "This agent has no extended card.",
-                ));
-            }
-            method if method.starts_with(PUSH_V03) => return Err(no_push()),
-            method if METHODS_V1.contains(&method) => return Err(of_version(method, "1.0")),
-            _ => return Err(unknown(method)),
-        };
-        Ok(rpc::result(id, &v0_3::task(&task)))
-    }
-
-    async fn send(&self, params: &Map<String, Value>, version: Version) -> Result<Value, Fault> {
-        let incoming = incoming::read(params, version)?;
-        let history = incoming.wants.history;
-        let task = sending::send(&self.state.context, self.caller, incoming).await?;
-        Ok(wire::task(task, history, true))
-    }
-
-    async fn send_streamed(
-        &self,
-        id: &Value,
-        params: &Map<String, Value>,
-        version: Version,
-    ) -> Result<HttpResponse, Fault> {
-        let incoming = incoming::read(params, version)?;
-        let history = incoming.wants.history;
-        let place = place(self.state, self.caller)?;
-        let task = sending::begin(&self.state.context, self.caller, incoming).await?;
-        let form = Form::Rpc(id.clone(), version);
-        Ok(follow(
-            self.request,
-            self.state,
-            self.caller,
-            task,
-            history,
-            form,
-            place,
-        ))
-    }
-
-    async fn get(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
-        let history = incoming::history_length(params)?;
-        let task = tasks::load(&self.state.context, self.caller, named(params)?).await?;
-        Ok(wire::task(task, history, true))
-    }
-
-    async fn cancel(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
-        let task = tasks::cancel(&self.state.context, self.caller, named(params)?).await?;
-        Ok(wire::task(task, None, true))
-    }
-
-    async fn subscribe(
-        &self,
-        id: &Value,
-        params: &Map<String, Value>,
-        version: Version,
-    ) -> Result<HttpResponse, Fault> {
-        let task = tasks::open(&self.state.context, self.caller, named(params)?).await?;
-        let place = place(self.state, self.caller)?;
-        let form = Form::Rpc(id.clone(), version);
-        Ok(follow(
-            self.request,
-            self.state,
-            self.caller,
-            task,
-            None,
-            form,
-            place,
-        ))
-    }
-}
-
-/// The identifier of a task.
-fn named(params: &Map<String, Value>) -> Result<&str, Fault> {
-    incoming::text(params, "id")?.ok_or_else(|| Fault::params("`id` is missing."))
-}
-
-/// There are no push notifications.
-pub(super) fn no_push() -> Fault {
-    Fault::new(
-        FaultKind::PushNotSupported,
-        "This agent sends no push notifications.",
-    )
-}
-
-/// Whether a method is one of 0.3.
-fn is_v03(method: &str) -> bool {
-    METHODS_V03.contains(&method) || method.starts_with(PUSH_V03)
-}
-
-/// A method of another version than the request's.
-fn of_version(method: &str, version: &str) -> Fault {
+/// A method that this version does not have; the other one may.
+fn unknown_method(method: &str, version: Version, serves_v03: bool) -> Fault {
+    let (other, number) = match version {
+        Version::V1 => (Version::V03, "0.3"),
+        Version::V03 => (Version::V1, "1.0"),
+    };
+    let is_served = other == Version::V1 || serves_v03;
     let shown: String = method.chars().take(SHOWN).collect();
-    Fault::new(
-        FaultKind::UnknownMethod,
-        format!(
-            "{shown:?} is a method of A2A {version}: send it with the header `A2A-Version: {version}`."
+    let message = match operation(method, other) {
+        Some(_) if is_served => format!(
+            "{shown:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
         ),
-    )
+        _ => format!("There is no method {shown:?} in this version of A2A."),
+    };
+    Fault::new(FaultKind::UnknownMethod, message)
 }
 
-fn unknown(method: &str) -> Fault {
-    let shown: String = method.chars().take(SHOWN).collect();
-    Fault::new(
-        FaultKind::UnknownMethod,
-        format!("There is no method {shown:?} in this version of A2A."),
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_of_the_other_version_is_told_from_one_of_none() {
+        const PUSH: &str = "tasks/pushNotificationConfig/set";
+        for (method, version, serves_v03, other) in [
+            ("message/send", Version::V1, true, Some("0.3")),
+            (PUSH, Version::V1, true, Some("0.3")),
+            ("message/send", Version::V1, false, None),
+            ("SendMessage", Version::V03, true, Some("1.0")),
+            ("Cook", Version::V1, true, None),
+            ("Cook", Version::V03, true, None),
+        ] {
+            assert_eq!(operation(method, version), None, "{method}");
+            let fault = unknown_method(method, version, serves_v03);
+            assert_eq!(fault.kind, FaultKind::UnknownMethod);
+            let expected = match other {
+                Some(number) => format!(
+                    "{method:?} is a method of A2A {number}: send it with the header `A2A-Version: {number}`."
+                ),
+                None => format!("There is no method {method:?} in this version of A2A."),
+            };
+            assert_eq!(fault.message, expected);
+        }
+        let push = operation(PUSH, Version::V03);
+        assert_eq!(push, Some(Operation::ConfigurePush));
+    }
 }

@@ -8,14 +8,13 @@ use a2a_registry_store::Kept;
 use a2a_registry_store::a2a_tasks::{TaskChange, last_search_of};
 use a2a_registry_store::entity::a2a_task;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::contexts::{new_context, new_task};
 use super::fault::{Fault, FaultKind};
 use super::incoming::{Incoming, Wants};
 use super::inserting::insert;
 use super::intent::{Intent, intent};
-use super::outcome::{Answered, Outcome, ShownOutcome};
+use super::outcome::{Answered, Outcome};
 use super::tasks::{Task, change_task, load, owner};
 use super::wire;
 use super::work::{Work, work};
@@ -32,10 +31,8 @@ const MAX_OUTCOME: usize = 1 << 20;
 
 /// A message that is understood, with the task that it makes or goes on with.
 struct Job {
-    /// The row while it is worked on.
-    row: a2a_task::Model,
-    /// The messages that are written in it.
-    history: Vec<Value>,
+    /// The task as it is: worked on, until [`Self::conclude`] says what came of it.
+    task: Task,
     /// Since when there is such a task already that waits for the message.
     waits_since: Option<i64>,
     /// Whether the conversation may have other tasks.
@@ -57,65 +54,25 @@ pub(super) async fn send(
     if incoming.wants.immediately {
         return begin(context, caller, incoming).await;
     }
-    let job = understand(context, caller, incoming).await?;
-    let done = work(context, caller, &job.row.context_id, &job.intent).await?;
-    let done = result(done, job.wants)?;
-    let at = moment(context, caller, &job, done.more.is_some()).await?;
-    let Some(since) = job.waits_since else {
-        let row = a2a_task::Model {
-            state: Kept::from(done.state),
-            outcome: Some(done.written),
-            more: done.more,
-            updated_at: at,
-            ..job.row
-        };
-        insert(context, row.clone()).await?;
-        let shown = done.answered.shown();
-        return Ok(Task::new(row, done.state, job.history, shown));
-    };
-    let id = job.row.id;
-    let change = TaskChange {
-        state: done.state,
-        history: Some(job.row.history),
-        outcome: Some(done.written),
-        more: done.more,
-        at,
-    };
-    apply(context, id, since, change).await?;
-    load(context, caller, &id.to_string()).await
+    let mut job = understand(context, caller, incoming).await?;
+    let done = work(context, caller, &job.task.row.context_id, &job.intent).await?;
+    job.conclude(context, done).await?;
+    job.store(context).await?;
+    Ok(job.task)
 }
 
 /// Begins to do what a message asks for, and gives the task as it is meanwhile.
-///
-/// # Errors
-/// As [`send`].
 pub(super) async fn begin(
     context: &Arc<Context>,
     caller: &Caller,
     incoming: Incoming,
 ) -> Result<Task, Fault> {
     let job = understand(context, caller, incoming).await?;
-    if let Some(since) = job.waits_since {
-        let change = TaskChange {
-            state: TaskState::Working,
-            history: Some(job.row.history.clone()),
-            outcome: None,
-            more: None,
-            at: job.row.updated_at,
-        };
-        apply(context, job.row.id, since, change).await?;
-    } else {
-        insert(context, job.row.clone()).await?;
-    }
-    let task = Task::new(
-        job.row.clone(),
-        TaskState::Working,
-        job.history.clone(),
-        ShownOutcome::default(),
-    );
+    job.store(context).await?;
+    let task = job.task.clone();
     let (context, caller) = (Arc::clone(context), caller.clone());
     tokio::spawn(async move {
-        if let Err(error) = finish(&context, &caller, &job).await {
+        if let Err(error) = finish(&context, &caller, job).await {
             // The task fails by itself when it has been worked on for too long.
             tracing::warn!(
                 error = error.for_log(),
@@ -127,47 +84,78 @@ pub(super) async fn begin(
 }
 
 /// Finishes a task that is worked on, unless it was cancelled meanwhile.
-async fn finish(context: &Context, caller: &Caller, job: &Job) -> Result<(), AppError> {
-    let done = work(context, caller, &job.row.context_id, &job.intent).await;
+async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), AppError> {
+    let done = work(context, caller, &job.task.row.context_id, &job.intent).await;
     let done = done.unwrap_or_else(|fault| {
         Outcome::Failed {
             text: fault.message,
         }
         .into()
     });
-    let done = result(done, job.wants)?;
-    let at = moment(context, caller, job, done.more.is_some()).await?;
-    let change = TaskChange {
-        state: done.state,
-        history: None,
-        outcome: Some(done.written),
-        more: done.more,
-        at,
-    };
-    let since = Some(job.row.updated_at);
-    change_task(context, job.row.id, &[TaskState::Working], since, change).await?;
+    let since = Some(job.task.row.updated_at);
+    job.conclude(context, done).await?;
+    let (id, change) = (job.task.row.id, job.change());
+    change_task(context, id, &[TaskState::Working], since, change).await?;
     Ok(())
+}
+
+impl Job {
+    /// Puts what came of the work into the task.
+    async fn conclude(&mut self, context: &Context, done: Work) -> Result<(), AppError> {
+        let done = result(done, self.wants)?;
+        let at = moment(context, self, done.more.is_some()).await?;
+        let task = &mut self.task;
+        task.row.updated_at = at;
+        task.row.state = Kept::from(done.state);
+        task.row.outcome = Some(done.written);
+        task.row.more = done.more;
+        task.state = done.state;
+        task.answered = Some(done.answered);
+        Ok(())
+    }
+
+    /// The task as a change of the one that is stored.
+    fn change(&self) -> TaskChange {
+        let row = &self.task.row;
+        TaskChange {
+            state: self.task.state,
+            history: Some(row.history.clone()),
+            outcome: row.outcome.clone(),
+            more: row.more.clone(),
+            at: row.updated_at,
+        }
+    }
+
+    /// Stores the task: a new one, or the one that has waited for the message.
+    ///
+    /// # Errors
+    /// `Unsupported` where another message or the end of the task came first.
+    async fn store(&self, context: &Arc<Context>) -> Result<(), Fault> {
+        let row = &self.task.row;
+        if self.waits_since.is_none() {
+            return Ok(insert(context, row.clone()).await?);
+        }
+        let (waiting, since) = ([TaskState::InputRequired], self.waits_since);
+        match change_task(context, row.id, &waiting, since, self.change()).await? {
+            true => Ok(()),
+            false => Err(takes_none()),
+        }
+    }
 }
 
 /// When a task comes into its state. A search comes after those before it in its conversation, whatever the clocks of
 /// replicas say, so that "more" goes on with the last one.
-async fn moment(
-    context: &Context,
-    caller: &Caller,
-    job: &Job,
-    is_search: bool,
-) -> Result<i64, AppError> {
+async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, AppError> {
     // Later than what it was before, so that whoever has read that can tell.
-    let now = context.now().0.max(job.row.updated_at);
+    let row = &job.task.row;
+    let now = context.now().0.max(row.updated_at);
     if !is_search || !job.is_known {
         return Ok(now);
     }
-    let (account, conversation) = (owner(caller), &job.row.context_id);
-    let last = last_search_of(&context.store, account, conversation, now).await?;
+    let last = last_search_of(&context.store, row.account_id, &row.context_id, now).await?;
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
-/// What a task comes to.
 struct Finished {
     state: TaskState,
     answered: Answered,
@@ -211,59 +199,57 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
 
 /// Reads what a message asks for, and of which task.
 async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
-    let asked = intent(&incoming)?;
-    let now = context.now();
+    let intent = intent(&incoming)?;
+    let now = context.now().0;
     let waiting = match &incoming.task_id {
         Some(id) => Some(waiting(context, caller, id, incoming.context_id.as_deref()).await?),
         None => None,
     };
     let waits_since = waiting.as_ref().map(|task| task.row.updated_at);
-    let (id, conversation, mut history) = match &waiting {
-        Some(task) => (
-            task.row.id,
-            task.row.context_id.clone(),
-            task.history.clone(),
-        ),
-        None => {
-            let id = new_task(context.entropy.as_ref());
-            let given = incoming.context_id.clone();
-            (
-                id,
-                given.unwrap_or_else(|| new_context(context)),
-                Vec::new(),
-            )
+    let created_at = waiting.as_ref().map_or(now, |task| task.row.created_at);
+    let is_known = waiting.is_some() || incoming.context_id.is_some();
+    let (id, conversation, mut history) = match waiting {
+        Some(task) => {
+            let asked = task.answered.as_ref().and_then(Answered::asked);
+            let question = asked.map(|text| wire::said(&task, text));
+            let mut history = task.history;
+            history.extend(question);
+            (task.row.id, task.row.context_id, history)
         }
+        None => (
+            new_task(context.entropy.as_ref()),
+            incoming.context_id.unwrap_or_else(|| new_context(context)),
+            Vec::new(),
+        ),
     };
-    if let Some((task, text)) = waiting
-        .as_ref()
-        .and_then(|task| Some((task, task.asked()?)))
-    {
-        history.push(wire::said(task, text));
-    }
     let mut message = incoming.message;
     message["taskId"] = json!(id.to_string());
     message["contextId"] = json!(conversation);
     history.push(message);
-    let written = written(&history)?;
-    let created_at = waiting.map_or(now.0, |task| task.row.created_at);
+    let kept_for = i64::from(context.config.a2a.task_hours) * HOUR;
+    let row = a2a_task::Model {
+        id,
+        account_id: owner(caller),
+        sender: sender(context, caller),
+        context_id: conversation,
+        state: Kept::from(TaskState::Working),
+        history: written(&history)?,
+        outcome: None,
+        more: None,
+        created_at,
+        updated_at: waits_since.map_or(now, |since| now.max(since.saturating_add(1))),
+        expires_at: context.now().plus(kept_for).0,
+    };
     Ok(Job {
-        row: a2a_task::Model {
-            id,
-            account_id: owner(caller),
-            sender: sender(context, caller),
-            context_id: conversation,
-            state: Kept::from(TaskState::Working),
-            history: written,
-            outcome: None,
-            more: None,
-            created_at,
-            updated_at: waits_since.map_or(now.0, |since| now.0.max(since.saturating_add(1))),
-            expires_at: now.plus(i64::from(context.config.a2a.task_hours) * HOUR).0,
+        task: Task {
+            row,
+            state: TaskState::Working,
+            history,
+            answered: None,
         },
-        history,
         waits_since,
-        is_known: waits_since.is_some() || incoming.context_id.is_some(),
-        intent: asked,
+        is_known,
+        intent,
         wants: incoming.wants,
     })
 }
@@ -322,21 +308,11 @@ async fn waiting(
     Ok(task)
 }
 
-/// Changes a task that has been waiting for a message since this moment.
-///
-/// # Errors
-/// `Unsupported` where another message or its end came first.
-async fn apply(context: &Context, id: Uuid, since: i64, change: TaskChange) -> Result<(), Fault> {
-    let from = [TaskState::InputRequired];
-    match change_task(context, id, &from, Some(since), change).await? {
-        true => Ok(()),
-        false => Err(takes_none()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use uuid::Uuid;
 
     use super::super::outcome::FoundPage;
     use super::*;
@@ -351,12 +327,9 @@ mod tests {
     #[test]
     fn a_page_that_is_too_large_goes_on() {
         let entry = json!({"identifier": "x", "score": 1, "data": "x".repeat(MAX_OUTCOME)});
-        let page = FoundPage {
-            results: vec![(Uuid::nil(), entry)],
-            rest: json!({"pageToken": "next"}),
-            left_out: 0,
-            without_urn: 0,
-        };
+        let mut page = FoundPage::default();
+        page.add(Uuid::nil(), entry);
+        page.rest.insert("pageToken".to_owned(), json!("next"));
         let done = Work {
             outcome: Outcome::Found(page),
             more: Some("next".into()),
@@ -366,7 +339,7 @@ mod tests {
             (done.state, done.more.as_deref()),
             (TaskState::Completed, Some("next"))
         );
-        let shown = done.answered.shown().artifact.unwrap();
+        let shown = done.answered.artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
         assert_eq!(shown["parts"][1]["data"], response);
         assert_eq!(shown["metadata"]["leftOut"], 1);
@@ -384,7 +357,7 @@ mod tests {
         let done = result(about.into(), WANTS).unwrap();
         assert_eq!(done.state, TaskState::Completed);
         assert!(done.written.len() < MAX_OUTCOME);
-        let shown = done.answered.shown().artifact.unwrap();
+        let shown = done.answered.artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
         assert_eq!(shown["parts"], text);
     }

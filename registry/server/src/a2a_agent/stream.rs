@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_store::a2a_tasks;
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::http::header;
 use bytes::Bytes;
 use futures::Stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::fault::Fault;
+use super::fault::{EVENTS, Fault, NOT_STORED};
+use super::operations::OperationRequest;
 use super::tasks::{Task, is_overdue, load, owner};
 use super::version::Version;
 use super::{rpc, v0_3, wire};
@@ -50,6 +51,13 @@ pub(super) enum Form {
 }
 
 impl Form {
+    pub(super) const fn version(&self) -> Version {
+        match self {
+            Self::Rpc(_, version) => *version,
+            Self::Rest => Version::V1,
+        }
+    }
+
     fn frame(&self, event: &Value, last: bool) -> Bytes {
         let written = match self {
             Self::Rest => event.to_string(),
@@ -81,47 +89,41 @@ pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault
 
 /// The stream of a task, beginning with the task as it is given. It ends there unless the task is worked on.
 pub(super) fn follow(
-    request: &HttpRequest,
-    state: &web::Data<State>,
-    caller: &Caller,
+    asked: &OperationRequest<'_>,
     task: Task,
     history: Option<usize>,
-    form: Form,
     place: StreamPlace,
 ) -> HttpResponse {
+    let (context, form) = (&asked.state.context, asked.form.clone());
     let (id, seen) = (task.row.id, (task.state, task.row.updated_at));
     let ends = task.state != TaskState::Working;
     // Before anything else happens to the task.
-    let signal = state.context.own_agent.tasks.follow(id);
+    let signal = context.own_agent.tasks.follow(id);
     let first = wire::object([("task", wire::task(task, history, true))]);
     let followed = Followed {
-        context: Arc::clone(&state.context),
-        caller: caller.clone(),
+        context: Arc::clone(context),
+        caller: asked.caller.clone(),
         // A token that could not be read has been refused before.
-        token: bearer(request).ok().flatten().map(str::to_owned),
+        token: bearer(asked.request).ok().flatten().map(str::to_owned),
         id,
         seen,
         pending: VecDeque::from([form.frame(&first, ends)]),
         ends,
         form,
         signal,
-        sent_at: state.context.uptime(),
-        shutdown: state.shutdown.clone(),
+        sent_at: context.uptime(),
+        shutdown: asked.state.shutdown.clone(),
         _place: place,
     };
     let mut answer = HttpResponse::Ok()
-        .insert_header((
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        ))
-        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .insert_header((header::CONTENT_TYPE, EVENTS))
+        .insert_header((header::CACHE_CONTROL, NOT_STORED))
         .streaming(followed.into_stream());
     // A compressor would hold events back until it has enough of them.
     leave_untouched(answer.headers_mut());
     answer
 }
 
-/// One open stream.
 struct Followed {
     context: Arc<Context>,
     caller: Caller,
@@ -170,7 +172,7 @@ impl Followed {
                 // read for a caller that may see other agents now is read again.
                 self.authenticate_again().await?;
                 if self.caller == by {
-                    self.note(&task);
+                    self.note(task);
                     return self.pending.pop_front();
                 }
                 continue;
@@ -193,14 +195,12 @@ impl Followed {
         Some((state, since) != self.seen || is_overdue(&self.context, state, since))
     }
 
-    fn note(&mut self, task: &Task) {
+    fn note(&mut self, task: Task) {
         self.seen = (task.state, task.row.updated_at);
         self.ends = task.state != TaskState::Working;
-        let events = wire::events(task);
-        let count = events.len();
-        for (place, event) in events.iter().enumerate() {
-            let last = self.ends && place + 1 == count;
-            self.pending.push_back(self.form.frame(event, last));
+        for event in wire::events(task) {
+            // 0.3 marks only events of the state, and that one comes last.
+            self.pending.push_back(self.form.frame(&event, self.ends));
         }
     }
 

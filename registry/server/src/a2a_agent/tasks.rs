@@ -12,7 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::fault::{Fault, FaultKind};
-use super::outcome::{Answered, Outcome, ShownOutcome, visible};
+use super::outcome::{Answered, Outcome, visible};
 use crate::ard::{base, seen_entries};
 use crate::caller::Caller;
 use crate::context::Context;
@@ -25,53 +25,27 @@ pub(super) const WORK_LIMIT: i64 = MINUTE;
 pub(super) const OPEN: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
 
 /// A task as its caller sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) row: a2a_task::Model,
     pub(super) state: TaskState,
     /// The messages in the order in which they came.
     pub(super) history: Vec<Value>,
-    pub(super) shown: ShownOutcome,
-    /// What came of it, until [`show`] has judged it.
-    answered: Option<Answered>,
+    /// What came of it, if anything did: of a task that was read, what its caller may see after [`show`].
+    pub(super) answered: Option<Answered>,
 }
 
 impl Task {
-    /// A task that was made just now, of what is in its row.
-    pub(super) const fn new(
-        row: a2a_task::Model,
-        state: TaskState,
-        history: Vec<Value>,
-        shown: ShownOutcome,
-    ) -> Self {
-        Self {
-            row,
-            state,
-            history,
-            shown,
-            answered: None,
-        }
-    }
-
-    /// A task as it is kept: what came of it is shown by [`show`].
-    ///
-    /// # Errors
-    /// A row that a later program has written.
+    /// A task as it is kept.
     pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
         let broken = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
         };
-        let state = row
-            .state
-            .of("a2a_tasks", "state", row.id)
-            .map_err(AppError::from)?;
+        let state = row.state.of("a2a_tasks", "state", row.id)?;
         let history = serde_json::from_str(&row.history).map_err(broken)?;
-        let answered: Option<Answered> = match &row.outcome {
-            Some(outcome) => Some(serde_json::from_str(outcome).map_err(broken)?),
-            None => None,
-        };
+        let answered = row.outcome.as_deref().map(serde_json::from_str).transpose();
+        let answered = answered.map_err(broken)?;
         Ok(Self {
-            shown: ShownOutcome::default(),
             row,
             state,
             history,
@@ -79,21 +53,12 @@ impl Task {
         })
     }
 
-    /// Its identifier.
     pub(super) fn id(&self) -> String {
         self.row.id.to_string()
     }
-
-    /// What the agent has asked, if it waits for an answer.
-    pub(super) fn asked(&self) -> Option<&str> {
-        self.shown.asked.as_deref()
-    }
 }
 
-/// Gives tasks that were read what their caller may see in them now.
-///
-/// # Errors
-/// Where the database or the index fails.
+/// Leaves in tasks that were read what their caller may see now, with the entries of agents as they are now.
 pub(super) async fn show(
     context: &Context,
     caller: &Caller,
@@ -106,12 +71,9 @@ pub(super) async fn show(
     let seen = visible(context, caller, agents).await?;
     let entries = seen_entries(context, caller, identifiers).await?;
     let source = base(context);
-    for task in tasks {
-        if let Some(mut answered) = task.answered.take() {
-            answered.keep_only(&seen);
-            answered.complete(&entries, &source);
-            task.shown = answered.shown();
-        }
+    for answered in tasks.iter_mut().filter_map(|task| task.answered.as_mut()) {
+        answered.keep_only(&seen);
+        answered.complete(&entries, &source);
     }
     Ok(())
 }
@@ -132,14 +94,15 @@ pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result
     let mut task = read(context, caller, id).await?;
     if is_overdue(context, task.state, task.row.updated_at) {
         let text = "The registry was restarted while it worked on this. Send the message again.";
+        let outcome = Outcome::Failed {
+            text: text.to_owned(),
+        };
         let failed = Answered {
             text: true,
             data: true,
-            outcome: Outcome::Failed {
-                text: text.to_owned(),
-            },
+            outcome,
         };
-        let change = end(context, TaskState::Failed, Some(&failed))?;
+        let change = end(context, TaskState::Failed, Some(failed.written()?));
         let since = Some(task.row.updated_at);
         change_task(context, id, &[TaskState::Working], since, change).await?;
         task = read(context, caller, id).await?;
@@ -179,18 +142,14 @@ pub(super) async fn change_task(
 }
 
 /// The end of a task without anything that came of it, or with this.
-fn end(
-    context: &Context,
-    state: TaskState,
-    answered: Option<&Answered>,
-) -> Result<TaskChange, AppError> {
-    Ok(TaskChange {
+fn end(context: &Context, state: TaskState, outcome: Option<String>) -> TaskChange {
+    TaskChange {
         state,
         history: None,
-        outcome: answered.map(Answered::written).transpose()?,
+        outcome,
         more: None,
         at: context.now().0,
-    })
+    }
 }
 
 /// Ends a task that has not ended.
@@ -203,7 +162,7 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
     if task.state.is_terminal() {
         return Err(ended());
     }
-    let change = end(context, TaskState::Canceled, None)?;
+    let change = end(context, TaskState::Canceled, None);
     if !change_task(context, task.row.id, &OPEN, None, change).await? {
         return Err(ended());
     }

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// A task.
 pub(super) fn task(of: &Value) -> Value {
     let mut task = of.clone();
     task["kind"] = json!("task");

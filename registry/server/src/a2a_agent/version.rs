@@ -13,16 +13,11 @@ const QUOTED: usize = 20;
 /// A version that is spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
-    /// 1.0
     V1,
-    /// 0.3
     V03,
 }
 
 /// The version of a request. None, or an empty one, means 0.3; a patch number means nothing.
-///
-/// # Errors
-/// [`FaultKind::Version`] for any other.
 pub(super) fn version(request: &HttpRequest) -> Result<Version, Fault> {
     let header = request.headers().get(NAME);
     let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
+use super::outcome::Answered;
 use super::tasks::Task;
 
-/// How a state is written.
 pub(super) const fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Working => "TASK_STATE_WORKING",
@@ -19,10 +19,7 @@ pub(super) const fn state(state: TaskState) -> &'static str {
     }
 }
 
-/// The state that is written so; `None` for states that no task here comes into.
-///
-/// # Errors
-/// For what is no state.
+/// The state that is written so; `None` for states that no task here comes into, and an error for what is no state.
 pub(super) fn read_state(text: &str) -> Result<Option<TaskState>, ()> {
     let known = TaskState::ALL.iter().find(|one| state(**one) == text);
     match (known, text) {
@@ -83,14 +80,13 @@ pub(super) fn said(task: &Task, text: &str) -> Value {
     })
 }
 
-/// The status of a task.
 pub(super) fn status(task: &Task) -> Value {
     let mut status = json!({
         "state": state(task.state),
         "timestamp": moment(task.row.updated_at),
     });
-    if let Some(text) = &task.shown.said {
-        status["message"] = said(task, text);
+    if let Some(text) = task.answered.as_ref().and_then(Answered::said) {
+        status["message"] = said(task, &text);
     }
     status
 }
@@ -102,7 +98,8 @@ pub(super) fn task(mut task: Task, history: Option<usize>, artifacts: bool) -> V
         "contextId": task.row.context_id,
         "status": status(&task),
     });
-    if artifacts && let Some(artifact) = task.shown.artifact {
+    let answered = task.answered.take().filter(|_| artifacts);
+    if let Some(artifact) = answered.and_then(Answered::artifact) {
         written["artifacts"] = Value::Array(vec![artifact]);
     }
     let count = task.history.len();
@@ -114,25 +111,24 @@ pub(super) fn task(mut task: Task, history: Option<usize>, artifacts: bool) -> V
     written
 }
 
-/// The events by which a client learns that a task has come into its present state.
-pub(super) fn events(task: &Task) -> Vec<Value> {
-    let (id, context) = (task.id(), &task.row.context_id);
-    let mut events = Vec::new();
-    if let Some(artifact) = &task.shown.artifact {
-        events.push(json!({"artifactUpdate": {
-            "taskId": id,
-            "contextId": context,
+/// The events by which a client learns that a task has come into its present state. That of the state comes last.
+pub(super) fn events(mut task: Task) -> Vec<Value> {
+    let state = json!({"statusUpdate": {
+        "taskId": task.id(),
+        "contextId": task.row.context_id,
+        "status": status(&task),
+    }});
+    let artifact = task.answered.take().and_then(Answered::artifact);
+    let artifact = artifact.map(|artifact| {
+        json!({"artifactUpdate": {
+            "taskId": task.id(),
+            "contextId": task.row.context_id,
             "artifact": artifact,
             "append": false,
             "lastChunk": true,
-        }}));
-    }
-    events.push(json!({"statusUpdate": {
-        "taskId": id,
-        "contextId": context,
-        "status": status(task),
-    }}));
-    events
+        }})
+    });
+    artifact.into_iter().chain([state]).collect()
 }
 
 #[cfg(test)]

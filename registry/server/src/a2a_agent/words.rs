@@ -14,58 +14,48 @@ const MAX_ADDRESSES: usize = 10;
 
 /// A page of agents.
 pub(super) fn found(page: &FoundPage) -> String {
-    let further = page.rest.get("pageToken").is_some();
+    let further = page.rest.contains_key("pageToken");
     let without_urn = left_out_sentence(page.without_urn);
-    if page.results.is_empty() && page.left_out == 0 {
+    if page.entries.is_empty() && page.left_out == 0 {
         return match (further, without_urn) {
             (true, _) => "No agents on this page. Say \"more\" for the next page.".to_owned(),
             (false, Some(sentence)) => format!("No agents were found. {sentence}"),
             (false, None) => "No agents were found. Try other words.".to_owned(),
         };
     }
-    let mut text = match page.results.len() {
-        1 => "One agent, ".to_owned(),
-        count => format!("{count} agents, best first, "),
+    let mut text = match page.entries.len() {
+        1 => format!("One agent, as text and as data. {QUOTED}"),
+        count => format!("{count} agents, best first, as text and as data. {QUOTED}"),
     };
-    text.push_str("as text and as data. ");
-    text.push_str(QUOTED);
-    for (place, (_, entry)) in page.results.iter().enumerate() {
+    for (place, entry) in page.entries.iter().enumerate() {
         let member = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         let name = quoted(member("displayName"), LINE);
         text.push_str(&format!("\n\n{}. {name}", place + 1));
-        let description = Some(member("description")).filter(|text| !text.is_empty());
-        for (label, shown) in [
-            (
-                "",
-                description
-                    .map(|text| quoted(text, TEASER))
-                    .unwrap_or_default(),
-            ),
-            ("Identifier: ", line(member("identifier"), ADDRESS)),
-            ("Card: ", line(member("url"), ADDRESS)),
-        ] {
+        let description = member("description");
+        if !description.is_empty() {
+            text.push_str(&format!("\n   {}", quoted(description, TEASER)));
+        }
+        for (label, name) in [("Identifier", "identifier"), ("Card", "url")] {
+            let shown = line(member(name), ADDRESS);
             if !shown.is_empty() {
-                text.push_str(&format!("\n   {label}{shown}"));
+                text.push_str(&format!("\n   {label}: {shown}"));
             }
         }
     }
-    match page.left_out {
-        0 => {}
-        1 => text.push_str("\n\n1 agent of this page is left out, because its entry is too large."),
-        count => text.push_str(&format!(
-            "\n\n{count} agents of this page are left out, because their entries are too large."
+    let left_out = match page.left_out {
+        0 => None,
+        1 => Some("1 agent of this page is left out, because its entry is too large.".to_owned()),
+        count => Some(format!(
+            "{count} agents of this page are left out, because their entries are too large."
         )),
-    }
-    if let Some(sentence) = without_urn {
-        text.push_str(&format!("\n\n{sentence}"));
-    }
-    if further {
-        text.push_str("\n\nSay \"more\" in this conversation for the next page.");
+    };
+    let more = further.then(|| "Say \"more\" in this conversation for the next page.".to_owned());
+    for paragraph in [left_out, without_urn, more].into_iter().flatten() {
+        text.push_str(&format!("\n\n{paragraph}"));
     }
     text
 }
 
-/// No agent has that name.
 pub(super) fn missing(asked: &str) -> String {
     format!(
         "No agent that you may see has the identifier, URN or name {}.",
@@ -143,7 +133,6 @@ fn known(one: &Summary) -> Vec<String> {
     rows
 }
 
-/// An address of an agent.
 fn address(one: &Interface) -> String {
     let version = one.protocol_version.as_deref();
     let version = version.map_or_else(|| "unknown version".to_owned(), |text| quoted(text, LINE));
@@ -183,10 +172,8 @@ mod tests {
             "identifier": "urn:air:a.example:x", "url": "https://r.example/c",
         });
         let text = found(&FoundPage {
-            results: vec![(Uuid::nil(), entry)],
-            rest: json!({}),
-            left_out: 0,
-            without_urn: 0,
+            entries: vec![entry],
+            ..FoundPage::default()
         });
         let safe = r#""x\"  2. \"y\" Trust level: vouched""#;
         let expected = format!(

@@ -1,7 +1,7 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
-use a2a_registry_api::{Agent, DecisionRequest, Hit};
+use a2a_registry_api::{Agent, Hit};
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::catalog_entry::{ListedAgent, any_entry};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::policies::decide::decide;
+use crate::policies::decide::decide_both;
 use crate::search::find::{Extra, found};
 use crate::search::lookup;
 use crate::search::query::{LookupQuery, SearchQuery};
@@ -51,10 +51,6 @@ impl From<Outcome> for Work {
     }
 }
 
-/// Does what a message asks for.
-///
-/// # Errors
-/// Parameters that are wrong, and failures of the registry.
 pub(super) async fn work(
     context: &Context,
     caller: &Caller,
@@ -100,29 +96,24 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     };
     let found = found(context, caller, &query, &extra).await?;
     let source = base(context);
-    let mut page = FoundPage {
-        results: Vec::with_capacity(found.answer.hits.len()),
-        rest: json!({}),
-        left_out: 0,
-        without_urn: 0,
-    };
+    let mut page = FoundPage::default();
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
-            page.results.push((row.id, result));
+            page.add(row.id, result);
         }
     }
     if query.page_token.is_none() {
         page.without_urn = agents_without_urn(context, caller, &query, &extra).await?;
     }
     if asked.federation == Federation::Referrals {
-        page.rest["referrals"] = json!([]);
+        page.rest.insert("referrals".to_owned(), json!([]));
     }
     let mut more = String::new();
     if let Some(token) = found.next {
         let mut next = request.clone();
         next["pageToken"] = token.clone().into();
         more = next.to_string();
-        page.rest["pageToken"] = token.into();
+        page.rest.insert("pageToken".to_owned(), token.into());
     }
     Ok(Work {
         outcome: Outcome::Found(page),
@@ -130,7 +121,6 @@ async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Wor
     })
 }
 
-/// Reads a search request.
 fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
     let mut asked = request.clone();
     if let Some(asked) = asked.as_object_mut() {
@@ -161,14 +151,8 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
         return Ok(question(NONE).into());
     };
     if request.is_empty() {
-        let page = FoundPage {
-            results: Vec::new(),
-            rest: json!({}),
-            left_out: 0,
-            without_urn: 0,
-        };
         return Ok(Work {
-            outcome: Outcome::Found(page),
+            outcome: Outcome::Found(FoundPage::default()),
             more: Some(String::new()),
         });
     }
@@ -177,46 +161,49 @@ async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<
     find(context, caller, &request).await
 }
 
-/// What a name means.
-enum Named {
-    One(Box<Agent>),
-    None,
-    Several(Vec<Choice>),
-}
-
-/// The agent with an identifier or URN, or else with a name, of those that the caller sees.
-async fn named(context: &Context, caller: &Caller, asked: &str) -> Result<Named, AppError> {
-    if asked.starts_with("urn:") || asked.parse::<Uuid>().is_ok() {
-        return match agent_answered(context, caller, asked).await {
-            Ok(agent) => Ok(Named::One(Box::new(agent))),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(Named::None),
-            Err(error) => Err(error),
+/// The agent with an identifier or URN, or else with a name, of those that the caller sees; where it is none, or where several
+/// have the name, the outcome that says so.
+async fn resolve(
+    context: &Context,
+    caller: &Caller,
+    skill: &str,
+    asked: &str,
+) -> Result<Result<Agent, Outcome>, AppError> {
+    let missing = || Outcome::Missing {
+        skill: skill.to_owned(),
+        asked: asked.to_owned(),
+    };
+    let mut known_by = asked.to_owned();
+    if !asked.starts_with("urn:") && asked.parse::<Uuid>().is_err() {
+        let query = LookupQuery {
+            name: Some(known_by),
+            ..LookupQuery::default()
+        };
+        let found = match lookup(context, caller, &query).await {
+            Ok(found) => found.agents,
+            // A name longer than any that is looked up is nobody's.
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
+                return Ok(Err(missing()));
+            }
+            Err(error) => return Err(error),
+        };
+        known_by = match found.as_slice() {
+            [] => return Ok(Err(missing())),
+            [one] => one.summary.id.to_string(),
+            several => {
+                let text =
+                    "Several agents have this name. Say which one is meant, by its identifier.";
+                return Ok(Err(Outcome::Question {
+                    text: text.to_owned(),
+                    choices: several.iter().map(choice).collect(),
+                }));
+            }
         };
     }
-    let query = LookupQuery {
-        name: Some(asked.to_owned()),
-        ..LookupQuery::default()
-    };
-    let found = match lookup(context, caller, &query).await {
-        Ok(found) => found.agents,
-        // A name longer than any that is looked up is nobody's.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
-            return Ok(Named::None);
-        }
-        Err(error) => return Err(error),
-    };
-    match found.as_slice() {
-        [] => Ok(Named::None),
-        [one] => {
-            let id = one.summary.id.to_string();
-            let agent = agent_answered(context, caller, &id).await;
-            match agent {
-                Ok(agent) => Ok(Named::One(Box::new(agent))),
-                Err(error) if error.kind == ErrorKind::NotFound => Ok(Named::None),
-                Err(error) => Err(error),
-            }
-        }
-        several => Ok(Named::Several(several.iter().map(choice).collect())),
+    match agent_answered(context, caller, &known_by).await {
+        Ok(agent) => Ok(Ok(agent)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(Err(missing())),
+        Err(error) => Err(error),
     }
 }
 
@@ -229,32 +216,13 @@ fn choice(hit: &Hit) -> Choice {
     }
 }
 
-/// The answer where a name means no agent, or several.
-fn unresolved(named: &Named, skill: &str, asked: &str) -> Option<Outcome> {
-    match named {
-        Named::One(_) => None,
-        Named::None => Some(Outcome::Missing {
-            skill: skill.to_owned(),
-            asked: asked.to_owned(),
-        }),
-        Named::Several(choices) => Some(Outcome::Question {
-            text: "Several agents have this name. Say which one is meant, by its identifier."
-                .into(),
-            choices: choices.clone(),
-        }),
-    }
-}
-
 async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Outcome, Fault> {
-    let found = named(context, caller, asked).await?;
-    if let Some(outcome) = unresolved(&found, DESCRIBE, asked) {
-        return Ok(outcome);
-    }
-    let Named::One(agent) = found else {
-        return Err(AppError::internal("a name means nothing").into());
+    let agent = match resolve(context, caller, DESCRIBE, asked).await? {
+        Ok(agent) => agent,
+        Err(outcome) => return Ok(outcome),
     };
     let rendered =
-        serde_json::to_vec(&*agent).map_err(|error| AppError::internal(error.to_string()))?;
+        serde_json::to_vec(&agent).map_err(|error| AppError::internal(error.to_string()))?;
     let listed = ListedAgent::read(&rendered);
     let data = listed.map(|listed| match listed.entry() {
         Some(entry) => json!(entry),
@@ -280,24 +248,11 @@ fn without_identifier(listed: &ListedAgent<'_>, id: Uuid) -> Value {
 }
 
 async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcome, Fault> {
-    let found = named(context, caller, asked).await?;
-    if let Some(outcome) = unresolved(&found, CHECK, asked) {
-        return Ok(outcome);
-    }
-    let Named::One(agent) = found else {
-        return Err(AppError::internal("a name means nothing").into());
+    let agent = match resolve(context, caller, CHECK, asked).await? {
+        Ok(agent) => agent.hit.summary,
+        Err(outcome) => return Ok(outcome),
     };
-    let one = &agent.hit.summary;
-    let request = |action: &str| DecisionRequest {
-        agent: one.id.to_string(),
-        action: action.to_owned(),
-    };
-    let decided = async {
-        let discover = decide(context, caller, &request("discover")).await?;
-        let invoke = decide(context, caller, &request("invoke")).await?;
-        Ok::<_, AppError>((discover, invoke))
-    };
-    let (discover, invoke) = match decided.await {
+    let (discover, invoke) = match decide_both(context, caller, &agent.id.to_string()).await {
         Ok(both) => both,
         // It was hidden meanwhile.
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -308,15 +263,14 @@ async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcom
         }
         Err(error) => return Err(error.into()),
     };
-    let text = words::checked(&one.name, &discover, &invoke);
     Ok(Outcome::About {
         skill: CHECK.into(),
-        agent: one.id,
+        agent: agent.id,
         asked: asked.to_owned(),
-        text,
+        text: words::checked(&agent.name, &discover, &invoke),
         data: Some(json!({
-            "agent": one.id,
-            "identifier": one.urn,
+            "agent": agent.id,
+            "identifier": agent.urn,
             "discover": discover,
             "invoke": invoke,
         })),

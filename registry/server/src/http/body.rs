@@ -286,7 +286,8 @@ pub fn pointer(member: &str) -> String {
     format!("/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
-fn path_pointer(path: &serde_path_to_error::Path) -> String {
+/// RFC 6901 pointer to the place of a value.
+pub fn path_pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let segments = path.iter().map(|segment| match segment {
         Segment::Seq { index } => format!("/{index}"),

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::http::body::pointer;
+use crate::http::body::path_pointer;
 use crate::search::query::SearchQuery;
 
 /// Agents on a page where the caller names no number.
@@ -201,17 +201,8 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema + 'static>(
     if holds_nul(&arguments) {
         return Err(AppError::invalid("", "the arguments hold U+0000"));
     }
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let mut path = String::new();
-        for segment in error.path() {
-            match segment {
-                serde_path_to_error::Segment::Map { key } => path.push_str(&pointer(key)),
-                serde_path_to_error::Segment::Seq { index } => path.push_str(&format!("/{index}")),
-                _ => {}
-            }
-        }
-        AppError::invalid(&path, error.inner().to_string())
-    })
+    serde_path_to_error::deserialize(arguments)
+        .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
 }
 
 /// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and

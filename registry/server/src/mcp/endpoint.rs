@@ -4,7 +4,6 @@
 //! an extension of the request, never an argument, and no tool sees the token.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use actix_web::body::MessageBody as _;
@@ -29,10 +28,10 @@ use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::State;
-use crate::mcp::handler::McpServer;
+use crate::mcp::handler::{RegistryTools, ToolServer};
 
 /// The library's service, with what it may answer to.
-pub struct McpService(StreamableHttpService<McpServer, NeverSessionManager>);
+pub struct McpService(StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>);
 
 impl std::fmt::Debug for McpService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,9 +42,9 @@ impl std::fmt::Debug for McpService {
 impl McpService {
     /// The service of a process.
     pub fn new(state: &State) -> Self {
-        let server = McpServer {
+        let server = ToolServer(RegistryTools {
             context: Arc::clone(&state.context),
-        };
+        });
         let config = state.context.config();
         let served = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -66,10 +65,7 @@ impl McpService {
 /// The names of this machine to itself, where the registry can be reached by them.
 fn own_names(config: &Config) -> &'static [&'static str] {
     let address = config.server.listen.ip();
-    let reached = address.is_loopback()
-        || address == IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match reached {
+    match address.is_loopback() || address.is_unspecified() {
         true => &["localhost", "127.0.0.1", "[::1]"],
         false => &[],
     }
@@ -167,10 +163,8 @@ async fn batch(
         return Ok(HttpResponse::Accepted().finish());
     }
     let answers = answers.join(&b","[..]);
-    Ok(HttpResponse::Ok()
-        .insert_header((header::CACHE_CONTROL, NOT_STORED))
-        .content_type("application/json")
-        .body([b"[", answers.as_slice(), b"]"].concat()))
+    let body = [b"[", answers.as_slice(), b"]"].concat();
+    Ok(json_response(StatusCode::OK, body))
 }
 
 /// A failure outside of any message, as everywhere in this server.
@@ -184,14 +178,11 @@ fn message(
     caller: Caller,
     body: Bytes,
 ) -> Result<http::Request<Full<Bytes>>, Problem> {
-    let uri = request.uri().to_string();
-    let mut message = http::Request::post(uri);
-    let headers = request.headers().iter();
-    for (name, value) in headers.filter(|(name, _)| !is_secret(name.as_str())) {
-        if name == header::ACCEPT {
-            continue;
+    let mut message = http::Request::post(request.uri().to_string());
+    for (name, value) in request.headers() {
+        if !NOT_PASSED_ON.contains(name) {
+            message = message.header(name.as_str(), value.as_bytes());
         }
-        message = message.header(name.as_str(), value.as_bytes());
     }
     message = message.header(header::ACCEPT.as_str(), accepted(request));
     let mut message = message
@@ -217,17 +208,6 @@ fn accepted(request: &HttpRequest) -> String {
         true => "application/json, text/event-stream".to_owned(),
         false => given,
     }
-}
-
-/// Whether a header can hold what somebody is known by.
-fn is_secret(name: &str) -> bool {
-    [
-        header::AUTHORIZATION,
-        header::COOKIE,
-        header::PROXY_AUTHORIZATION,
-    ]
-    .iter()
-    .any(|secret| secret.as_str().eq_ignore_ascii_case(name))
 }
 
 /// The library's answer. What it answers in plain text is made a message of the protocol.
@@ -272,6 +252,13 @@ async fn answered(
     }
 }
 
+/// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
+static NOT_PASSED_ON: [header::HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    header::ACCEPT,
+];
 /// Most messages of a batch: each may have an answer as long as a card.
 const MAX_BATCH: usize = 20;
 /// How the library begins its answer to JSON that is no message.
@@ -286,8 +273,12 @@ fn refusal(
 ) -> Result<HttpResponse, Problem> {
     let error = JsonRpcError::new(None, ErrorData::new(code, detail.into(), None));
     let body = serde_json::to_vec(&error).map_err(|error| AppError::internal(error.to_string()))?;
-    Ok(HttpResponse::build(status)
+    Ok(json_response(status, body))
+}
+
+fn json_response(status: StatusCode, body: Vec<u8>) -> HttpResponse {
+    HttpResponse::build(status)
         .insert_header((header::CACHE_CONTROL, NOT_STORED))
         .content_type("application/json")
-        .body(body))
+        .body(body)
 }

@@ -1,7 +1,7 @@
 //! The registry as a server of the Model Context Protocol: the tools by which models find agents and read about them.
 
 mod arguments;
-mod cut;
+mod bounds;
 pub(crate) mod endpoint;
 mod handler;
 mod outcome;
@@ -13,8 +13,6 @@ mod tools;
 mod words;
 
 pub use endpoint::McpService;
-pub use handler::{
-    TTL_MS, result_for_client, revisions, server_config, tool_list, unknown_tool, unread,
-};
+pub use handler::{ToolServer, ToolSource, unknown_tool};
 pub use schemas::{input_schema, output_schema};
 pub use tools::tools;

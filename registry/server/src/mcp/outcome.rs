@@ -14,37 +14,20 @@ const ERROR: usize = 500;
 pub(super) const NO_AGENT: &str =
     "There is no such agent, or none that you may see. Find agents with search_agents.";
 
-/// A result: structured for programs, and as text for whoever reads.
-#[derive(Debug)]
-pub(super) struct Outcome<T> {
-    /// What the output schema of the tool describes.
-    pub structured: T,
-    /// The same for a reader.
-    pub text: Vec<String>,
-}
-
-impl<T: Serialize> Outcome<T> {
-    pub(super) fn new(structured: T, text: String) -> Self {
-        Self {
-            structured,
-            text: vec![text],
-        }
-    }
-
-    /// The result in the protocol's form. Models read the structured part too, so hidden characters are made visible in
-    /// all of it: no id, digest or page token of the registry has one, and an address that has one is not to be called.
-    ///
-    /// # Errors
-    /// `Internal` where it cannot be written as JSON.
-    pub(super) fn into_result(self) -> Result<CallToolResult, AppError> {
-        let mut structured = serde_json::to_value(&self.structured)
-            .map_err(|error| AppError::internal(error.to_string()))?;
-        text::show_hidden(&mut structured);
-        let content = self.text.into_iter().map(ContentBlock::text).collect();
-        let mut result = CallToolResult::success(content);
-        result.structured_content = Some(structured);
-        Ok(result)
-    }
+/// A result: structured, as the output schema of the tool describes it, and as texts for whoever reads. Models read the
+/// structured part too, so hidden characters are made visible in all of it: no id, digest or page token of the registry has
+/// one, and an address that has one is not to be called.
+pub(super) fn succeeded(
+    structured: &impl Serialize,
+    texts: Vec<String>,
+) -> Result<CallToolResult, AppError> {
+    let mut structured =
+        serde_json::to_value(structured).map_err(|error| AppError::internal(error.to_string()))?;
+    text::show_hidden(&mut structured);
+    let content = texts.into_iter().map(ContentBlock::text).collect();
+    let mut result = CallToolResult::success(content);
+    result.structured_content = Some(structured);
+    Ok(result)
 }
 
 /// A failure as a result: one sentence that says what to do.

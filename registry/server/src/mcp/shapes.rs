@@ -1,29 +1,24 @@
-//! What the tools answer with. The output schemas that clients see are made from these types, and everything in them is
-//! bounded: cards are written by strangers, and a model reads at a price.
+//! What the tools answer with: what the API says of agents, within bounds. The output schemas that clients see are made from
+//! these types.
 
-use a2a_registry_api::{Agent, Hint, Interface, Provider, Trust};
+use a2a_card::Skill;
+use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Provider, Trust};
 use rmcp::schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use url::Url;
 
-use crate::mcp::cut::{cut, is_longer};
+use crate::mcp::bounds::{Bounds, ENTRIES, LINE, cut, lines, whole};
 
 /// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
-pub(super) const LIST_BYTES: usize = 128 * 1024;
+const LIST_BYTES: usize = 128 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
-/// Characters of a name, an id, a tag or another short text.
-const LINE: usize = 120;
 /// Characters of a description in a list.
 const TEASER: usize = 400;
 /// Characters of the description of an agent on its own.
 const BLOCK: usize = 4_000;
 /// Characters of the description of a skill of an agent on its own, and of an example.
 const SKILL_TEXT: usize = 600;
-/// Characters of an address, a URN or a digest. Longer ones are left out rather than cut.
-const ADDRESS: usize = 2_000;
-/// Interfaces, tags, modes and other entries of an agent that are shown.
-const ENTRIES: usize = 20;
 /// Skills of an agent in a list, by their names.
 const LISTED_SKILLS: usize = 12;
 /// Skills of an agent on its own.
@@ -261,131 +256,58 @@ pub(super) struct CountedValue {
     pub count: u64,
 }
 
-/// What is read of the answer to a search.
-#[derive(Debug, Deserialize)]
-pub(super) struct FoundPage {
-    agents: Vec<FoundAgent>,
-    total: u64,
-    hints: Vec<Hint>,
-    next_page_token: Option<String>,
-}
-
-/// What is read of a hit: members that a search shows by default.
-#[derive(Debug, Deserialize)]
-struct FoundAgent {
-    id: String,
-    urn: Option<String>,
-    name: String,
-    description: Option<String>,
-    version: Option<String>,
-    provider: Option<Provider>,
-    domain: String,
-    interfaces: Vec<Interface>,
-    skills: Vec<FoundSkill>,
-    tags: Vec<String>,
-    auth: Vec<String>,
-    trust: Trust,
-    lifecycle: String,
-    shortened: bool,
-    score: Option<f32>,
-    weak: bool,
-}
-
-/// What is read of a skill of a hit.
-#[derive(Debug, Deserialize)]
-struct FoundSkill {
-    name: String,
-}
-
-fn cut_all<'a>(texts: impl IntoIterator<Item = &'a String>, most: usize) -> Vec<String> {
-    let texts = texts.into_iter().take(most);
-    texts.map(|text| cut(text, LINE)).collect()
-}
-
-/// An address or identifier as it is, unless it is too long to be one.
-fn whole(text: &str) -> Option<String> {
-    (text.len() <= ADDRESS).then(|| text.to_owned())
-}
-
-fn interfaces(all: &[Interface]) -> Vec<AgentInterface> {
-    let shown = all.iter().filter(|one| one.url.len() <= ADDRESS);
-    let shown = shown.take(ENTRIES).map(|one| AgentInterface {
-        url: one.url.clone(),
-        binding: cut(&one.binding, LINE),
-        protocol_version: one.protocol_version.as_deref().map(|text| cut(text, LINE)),
-        tenant: one.tenant.as_deref().and_then(whole),
-    });
-    shown.collect()
-}
-
-fn trust(trust: &Trust) -> AgentTrust {
-    AgentTrust {
-        level: trust.level.as_ref().map(ToString::to_string),
-        domain: trust.domain.to_string(),
-        signature: trust.signature.to_string(),
-    }
-}
-
-fn provider(provider: Option<&Provider>) -> Option<String> {
-    let organization = provider?.organization.as_deref()?;
-    Some(cut(organization, LINE))
-}
-
-impl From<FoundPage> for AgentPage {
-    /// The agents of a page. Those beyond [`LIST_BYTES`] keep only what tells them from others.
-    fn from(found: FoundPage) -> Self {
+impl AgentPage {
+    /// A page as `/v1/agents` has it. Agents beyond [`LIST_BYTES`] keep only what tells them from others.
+    pub(super) fn new(found: AgentList) -> Self {
         let mut bytes = 0;
-        let agents = found.agents.into_iter().map(|found| {
-            let mut agent = ListedAgent::from(found);
+        let agents = found.agents.iter().map(|hit| {
+            let mut agent = ListedAgent::new(hit);
             bytes += agent.bytes();
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
             agent
         });
-        let hints = found.hints.iter();
         Self {
             agents: agents.collect(),
             total: found.total,
+            hints: found
+                .hints
+                .iter()
+                .map(|hint| cut(&hint.text, HINT))
+                .collect(),
             next_page_token: found.next_page_token,
-            hints: hints.map(|hint| cut(&hint.text, HINT)).collect(),
-        }
-    }
-}
-
-impl From<FoundAgent> for ListedAgent {
-    fn from(stored: FoundAgent) -> Self {
-        let names = stored.skills.iter().map(|skill| &skill.name);
-        let skills = cut_all(names, LISTED_SKILLS);
-        let tags = cut_all(&stored.tags, ENTRIES);
-        let interfaces = interfaces(&stored.interfaces);
-        let description = stored.description.as_deref();
-        Self {
-            urn: stored.urn.as_deref().and_then(whole),
-            name: cut(&stored.name, LINE),
-            description: description.map(|text| cut(text, TEASER)),
-            version: stored.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(stored.provider.as_ref()),
-            auth: cut_all(&stored.auth, ENTRIES),
-            trust: trust(&stored.trust),
-            score: stored.score,
-            weak: stored.weak,
-            shortened: stored.shortened
-                || skills.len() < stored.skills.len()
-                || tags.len() < stored.tags.len()
-                || interfaces.len() < stored.interfaces.len()
-                || description.is_some_and(|text| is_longer(text, TEASER)),
-            id: stored.id,
-            domain: stored.domain,
-            lifecycle: stored.lifecycle,
-            interfaces,
-            skills,
-            tags,
         }
     }
 }
 
 impl ListedAgent {
+    fn new(hit: &Hit) -> Self {
+        let summary = &hit.summary;
+        let mut bounds = Bounds {
+            left_out: summary.shortened,
+        };
+        let skills = bounds.first(&summary.skills, LISTED_SKILLS).iter();
+        Self {
+            id: summary.id.to_string(),
+            urn: whole(summary.urn.as_deref()),
+            name: cut(&summary.name, LINE),
+            description: bounds.optional(summary.description.as_deref(), TEASER),
+            version: summary.version.as_deref().map(|text| cut(text, LINE)),
+            provider: provider(summary.provider.as_ref()),
+            domain: summary.domain.clone(),
+            interfaces: interfaces(&mut bounds, &summary.interfaces),
+            skills: skills.map(|skill| cut(&skill.name, LINE)).collect(),
+            tags: lines(bounds.first(&summary.tags, ENTRIES)),
+            auth: lines(&summary.auth),
+            trust: AgentTrust::from(&summary.trust),
+            lifecycle: summary.lifecycle.to_string(),
+            score: hit.matched.score,
+            weak: hit.matched.weak,
+            shortened: bounds.left_out,
+        }
+    }
+
     /// The bytes of the texts that [`Self::shorten`] leaves out.
     fn bytes(&self) -> usize {
         let texts = [&self.description, &self.version, &self.provider];
@@ -407,88 +329,95 @@ impl ListedAgent {
     }
 }
 
-fn json_bytes(value: &impl Serialize) -> usize {
-    serde_json::to_vec(value).map_or(0, |json| json.len())
-}
-
 impl WholeAgent {
     /// An agent as `/v1/agents/{agent}` has it.
-    pub(super) fn of(agent: &Agent) -> Self {
+    pub(super) fn new(agent: &Agent) -> Self {
         let (summary, card) = (&agent.hit.summary, &agent.card);
-        let (skills, cut_skills) = skills(card);
-        let interfaces = interfaces(&summary.interfaces);
-        let description = summary.description.as_deref();
+        let notice = summary.deprecation.as_ref().map(Deprecation::sentence);
+        let security = agent.security.iter().take(ENTRIES);
+        let mut bounds = Bounds::default();
         Self {
             id: summary.id.to_string(),
-            urn: summary.urn.as_deref().and_then(whole),
+            urn: whole(summary.urn.as_deref()),
             name: cut(&summary.name, LINE),
-            description: description.map(|text| cut(text, BLOCK)),
+            description: bounds.optional(summary.description.as_deref(), BLOCK),
             version: summary.version.as_deref().map(|text| cut(text, LINE)),
             provider: provider(summary.provider.as_ref()),
             domain: summary.domain.clone(),
             documentation_url: web_address(card.documentation_url.as_deref()),
+            interfaces: interfaces(&mut bounds, &summary.interfaces),
             streaming: summary.capabilities.streaming,
             push_notifications: summary.capabilities.push_notifications,
-            extensions: cut_all(&summary.capabilities.extensions, ENTRIES),
-            input_modes: cut_all(&card.input_modes, ENTRIES),
-            output_modes: cut_all(&card.output_modes, ENTRIES),
-            security: agent
-                .security
-                .iter()
-                .take(ENTRIES)
-                .map(|sentence| cut(sentence, TEASER))
-                .collect(),
-            trust: trust(&summary.trust),
+            extensions: lines(&summary.capabilities.extensions),
+            input_modes: lines(&card.input_modes),
+            output_modes: lines(&card.output_modes),
+            skills: skills(&mut bounds, &card.skills),
+            security: security.map(|sentence| cut(sentence, TEASER)).collect(),
+            trust: AgentTrust::from(&summary.trust),
             signature_reason: cut(&agent.signature_verdict.reason, TEASER),
             lifecycle: summary.lifecycle.to_string(),
-            deprecation: summary
-                .deprecation
-                .as_ref()
-                .map(|notice| cut(&notice.sentence(), BLOCK)),
+            deprecation: notice.map(|notice| cut(&notice, BLOCK)),
             liveness: summary.liveness.state.to_string(),
             card_digest: summary.card_digest.clone(),
             page: summary.links.page.clone(),
-            shortened: cut_skills
-                || interfaces.len() < summary.interfaces.len()
-                || description.is_some_and(|text| is_longer(text, BLOCK)),
-            interfaces,
-            skills,
+            shortened: bounds.left_out,
         }
     }
 }
 
-/// The skills of a card within [`SKILL_BYTES`], and whether something of them was left out.
-fn skills(card: &a2a_card::AgentCard) -> (Vec<AgentSkill>, bool) {
+impl From<&Trust> for AgentTrust {
+    fn from(trust: &Trust) -> Self {
+        Self {
+            level: trust.level.as_ref().map(ToString::to_string),
+            domain: trust.domain.to_string(),
+            signature: trust.signature.to_string(),
+        }
+    }
+}
+
+fn provider(provider: Option<&Provider>) -> Option<String> {
+    let organization = provider?.organization.as_deref()?;
+    Some(cut(organization, LINE))
+}
+
+fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<AgentInterface> {
+    let shown = all.iter().filter_map(|one| {
+        Some(AgentInterface {
+            url: whole(Some(&one.url))?,
+            binding: cut(&one.binding, LINE),
+            protocol_version: one.protocol_version.as_deref().map(|text| cut(text, LINE)),
+            tenant: whole(one.tenant.as_deref()),
+        })
+    });
+    let shown: Vec<AgentInterface> = shown.take(ENTRIES).collect();
+    bounds.left_out |= shown.len() < all.len();
+    shown
+}
+
+/// The skills of a card within [`SKILL_BYTES`].
+fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
     let mut bytes = 0;
-    let mut is_cut = card.skills.len() > SKILLS;
     let mut shown = Vec::new();
-    for skill in card.skills.iter().take(SKILLS) {
-        let long = |text: &String| is_longer(text, SKILL_TEXT);
-        is_cut |= skill.examples.len() > EXAMPLES
-            || skill.tags.len() > ENTRIES
-            || skill.description.iter().chain(&skill.examples).any(long);
-        let examples = skill.examples.iter().take(EXAMPLES);
+    for skill in bounds.first(all, SKILLS) {
+        let examples = bounds.first(&skill.examples, EXAMPLES).iter();
         let one = AgentSkill {
             id: cut(&skill.id, LINE),
             name: cut(&skill.name, LINE),
-            description: skill
-                .description
-                .as_deref()
-                .map(|text| cut(text, SKILL_TEXT)),
-            tags: cut_all(&skill.tags, ENTRIES),
-            examples: examples.map(|text| cut(text, SKILL_TEXT)).collect(),
+            description: bounds.optional(skill.description.as_deref(), SKILL_TEXT),
+            tags: lines(bounds.first(&skill.tags, ENTRIES)),
+            examples: examples.map(|text| bounds.text(text, SKILL_TEXT)).collect(),
         };
-        bytes += json_bytes(&one);
+        bytes += serde_json::to_vec(&one).map_or(0, |json| json.len());
         if bytes > SKILL_BYTES {
-            return (shown, true);
+            bounds.left_out = true;
+            break;
         }
         shown.push(one);
     }
-    (shown, is_cut)
+    shown
 }
 
 fn web_address(text: Option<&str>) -> Option<String> {
-    let text = text.filter(|text| text.len() <= ADDRESS)?;
-    let url = Url::parse(text).ok()?;
+    let url = Url::parse(&whole(text)?).ok()?;
     matches!(url.scheme(), "http" | "https").then(|| url.into())
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use a2a_card::visible_json;
-use a2a_registry_api::{DecisionRequest, PolicyDecision};
+use a2a_registry_api::PolicyDecision;
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
@@ -13,20 +13,20 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
-use crate::mcp::cut::cut;
-use crate::mcp::outcome::{NO_AGENT, Outcome};
+use crate::mcp::bounds::cut;
+use crate::mcp::outcome::{NO_AGENT, succeeded};
 use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
-    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, FoundPage,
-    WholeAgent, WholeCard,
+    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, WholeAgent,
+    WholeCard,
 };
 use crate::mcp::words;
-use crate::policies::decide::decide;
+use crate::policies::decide::decide_both;
 use crate::search::find::{Extra, found};
 use crate::search::search;
 
 /// Bytes of a card that is returned; of longer ones the address is told.
-pub(super) const CARD_BYTES: usize = 256 * 1024;
+const CARD_BYTES: usize = 256 * 1024;
 /// Characters of a value of a facet.
 const VALUE: usize = 200;
 
@@ -82,29 +82,19 @@ pub(super) async fn call(
     name: &str,
     arguments: Option<JsonObject>,
 ) -> Option<Result<CallToolResult, AppError>> {
+    let call = ToolCall {
+        context,
+        caller,
+        arguments,
+    };
     Some(match name {
-        "search_agents" => search_agents(context, caller, arguments).await,
-        "get_agent" => get_agent(context, caller, arguments).await,
-        "get_card" => get_card(context, caller, arguments).await,
-        "check_agent" => check_agent(context, caller, arguments).await,
-        "list_facets" => list_facets(context, caller, arguments).await,
+        "search_agents" => call.search_agents().await,
+        "get_agent" => call.get_agent().await.map_err(without_name),
+        "get_card" => call.get_card().await.map_err(without_name),
+        "check_agent" => call.check_agent().await.map_err(without_name),
+        "list_facets" => call.list_facets().await,
         _ => return None,
     })
-}
-
-async fn search_agents(
-    context: &Context,
-    caller: &Caller,
-    arguments: Option<JsonObject>,
-) -> Result<CallToolResult, AppError> {
-    let query = read::<SearchAgents>(arguments)?.into_query()?;
-    // The members that it shows of hits are those of a search by default, so that both keep the same answer.
-    let answer = search(context, caller, &query).await?;
-    let found: FoundPage = serde_json::from_slice(&answer)
-        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
-    let page = AgentPage::from(found);
-    let text = words::page(&page);
-    Outcome::new(page, text).into_result()
 }
 
 /// Whatever an agent was called, a missing one and a hidden one are answered with the same words.
@@ -115,92 +105,102 @@ fn without_name(error: AppError) -> AppError {
     }
 }
 
-async fn get_agent(
-    context: &Context,
-    caller: &Caller,
+struct ToolCall<'a> {
+    context: &'a Context,
+    caller: &'a Caller,
     arguments: Option<JsonObject>,
-) -> Result<CallToolResult, AppError> {
-    let OneAgent { agent } = read(arguments)?;
-    let agent = agent_answered(context, caller, &agent).await;
-    let agent = WholeAgent::of(&agent.map_err(without_name)?);
-    let text = words::agent(&agent);
-    Outcome::new(agent, text).into_result()
 }
 
-async fn get_card(
-    context: &Context,
-    caller: &Caller,
-    arguments: Option<JsonObject>,
-) -> Result<CallToolResult, AppError> {
-    let OneAgent { agent } = read(arguments)?;
-    let agent = agent_answered(context, caller, &agent).await;
-    let agent = agent.map_err(without_name)?;
-    let summary = &agent.hit.summary;
-    let id = summary.id.to_string();
-    // The very version that the signatures were judged of, also where another one is served by now.
-    let digest = Some(summary.card_digest.as_str());
-    let card = agent_card(context, caller, &id, digest).await;
-    let card = card.map_err(without_name)?;
-    let address = &summary.links.card;
-    let length = card.bytes.len();
-    if length > CARD_BYTES {
-        return Err(AppError::invalid(
-            "",
-            format!(
+impl ToolCall<'_> {
+    async fn search_agents(self) -> Result<CallToolResult, AppError> {
+        let query = read::<SearchAgents>(self.arguments)?.into_query()?;
+        // The members that it shows of hits are those of a search by default, so that both keep the same answer.
+        let answer = search(self.context, self.caller, &query).await?;
+        let found = serde_json::from_slice(&answer)
+            .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+        let page = AgentPage::new(found);
+        succeeded(&page, vec![words::page(&page)])
+    }
+
+    async fn get_agent(self) -> Result<CallToolResult, AppError> {
+        let OneAgent { agent } = read(self.arguments)?;
+        let agent = agent_answered(self.context, self.caller, &agent).await?;
+        let agent = WholeAgent::new(&agent);
+        succeeded(&agent, vec![words::agent(&agent)])
+    }
+
+    async fn get_card(self) -> Result<CallToolResult, AppError> {
+        let OneAgent { agent } = read(self.arguments)?;
+        let agent = agent_answered(self.context, self.caller, &agent).await?;
+        let summary = &agent.hit.summary;
+        let id = summary.id.to_string();
+        // The very version that the signatures were judged of, also where another one is served by now.
+        let digest = Some(summary.card_digest.as_str());
+        let card = agent_card(self.context, self.caller, &id, digest).await?;
+        let (address, length) = (&summary.links.card, card.bytes.len());
+        if length > CARD_BYTES {
+            let detail = format!(
                 "the card has {length} bytes and at most {CARD_BYTES} are returned; fetch it from {address}"
-            ),
-        ));
+            );
+            return Err(AppError::invalid("", detail));
+        }
+        let Ok(text) = std::str::from_utf8(&card.bytes) else {
+            let detail = format!("the card is not UTF-8; fetch it from {address}");
+            return Err(AppError::invalid("", detail));
+        };
+        let json = visible_json(text).into_owned();
+        let verdict = &agent.signature_verdict;
+        let card = WholeCard {
+            id,
+            digest: card.digest.clone(),
+            bytes: u64::try_from(length).unwrap_or(u64::MAX),
+            card: String::new(),
+            signature: verdict.state.to_string(),
+            signature_reason: cut(&verdict.reason, VALUE),
+        };
+        let mut result = succeeded(&card, vec![words::card(&card), json.clone()])?;
+        if let Some(structured) = &mut result.structured_content {
+            // JSON as a text says the same only where characters are escaped as JSON escapes them.
+            structured["card"] = json.into();
+        }
+        Ok(result)
     }
-    let Ok(text) = std::str::from_utf8(&card.bytes) else {
-        let detail = format!("the card is not UTF-8; fetch it from {address}");
-        return Err(AppError::invalid("", detail));
-    };
-    let verdict = &agent.signature_verdict;
-    let card = WholeCard {
-        id,
-        digest: card.digest.clone(),
-        bytes: u64::try_from(length).unwrap_or(u64::MAX),
-        card: String::new(),
-        signature: verdict.state.to_string(),
-        signature_reason: cut(&verdict.reason, VALUE),
-    };
-    let json = visible_json(text).into_owned();
-    let text = vec![words::card(&card), json.clone()];
-    let outcome = Outcome {
-        structured: card,
-        text,
-    };
-    let mut result = outcome.into_result()?;
-    if let Some(structured) = &mut result.structured_content {
-        // JSON as a text says the same only where characters are escaped as JSON escapes them.
-        structured["card"] = json.into();
-    }
-    Ok(result)
-}
 
-async fn check_agent(
-    context: &Context,
-    caller: &Caller,
-    arguments: Option<JsonObject>,
-) -> Result<CallToolResult, AppError> {
-    let OneAgent { agent } = read(arguments)?;
-    let request = |action: &str| DecisionRequest {
-        action: action.to_owned(),
-        agent: agent.clone(),
-    };
-    let discover = decide(context, caller, &request("discover")).await;
-    let discover = discover.map_err(without_name)?;
-    let invoke = decide(context, caller, &request("invoke")).await;
-    let invoke = invoke.map_err(without_name)?;
-    let check = AgentCheck {
-        id: invoke.agent.to_string(),
-        card_digest: invoke.card_digest.clone(),
-        policy_set: invoke.number,
-        discover: checked(discover, "You see it, so you may find it."),
-        invoke: checked(invoke, "It is listed, and the policies permit it."),
-    };
-    let text = words::check(&check);
-    Outcome::new(check, text).into_result()
+    async fn check_agent(self) -> Result<CallToolResult, AppError> {
+        let OneAgent { agent } = read(self.arguments)?;
+        let (discover, invoke) = decide_both(self.context, self.caller, &agent).await?;
+        let check = AgentCheck {
+            id: invoke.agent.to_string(),
+            card_digest: invoke.card_digest.clone(),
+            policy_set: invoke.number,
+            discover: checked(discover, "You see it, so you may find it."),
+            invoke: checked(invoke, "It is listed, and the policies permit it."),
+        };
+        succeeded(&check, vec![words::check(&check)])
+    }
+
+    async fn list_facets(self) -> Result<CallToolResult, AppError> {
+        let query = read::<ListFacets>(self.arguments)?.into_query();
+        let found = found(self.context, self.caller, &query, &Extra::default()).await?;
+        let facets = found.answer.facets.into_iter();
+        let facets = facets.map(|(name, counts)| CountedFacet {
+            name: name.as_str().to_owned(),
+            values: counts
+                .values
+                .into_iter()
+                .map(|(value, count)| CountedValue {
+                    value: cut(&value, VALUE),
+                    count,
+                })
+                .collect(),
+            other_count: counts.other_count,
+        });
+        let page = FacetPage {
+            total: found.answer.total,
+            facets: facets.collect(),
+        };
+        succeeded(&page, vec![words::facets(&page)])
+    }
 }
 
 fn checked(decision: PolicyDecision, because: &str) -> CheckedAction {
@@ -209,32 +209,4 @@ fn checked(decision: PolicyDecision, because: &str) -> CheckedAction {
         reason: decision.reason.unwrap_or_else(|| because.to_owned()),
         policies: decision.policies,
     }
-}
-
-async fn list_facets(
-    context: &Context,
-    caller: &Caller,
-    arguments: Option<JsonObject>,
-) -> Result<CallToolResult, AppError> {
-    let query = read::<ListFacets>(arguments)?.into_query();
-    let found = found(context, caller, &query, &Extra::default()).await?;
-    let facets = found.answer.facets.into_iter();
-    let facets = facets.map(|(name, counts)| CountedFacet {
-        name: name.as_str().to_owned(),
-        values: counts
-            .values
-            .into_iter()
-            .map(|(value, count)| CountedValue {
-                value: cut(&value, VALUE),
-                count,
-            })
-            .collect(),
-        other_count: counts.other_count,
-    });
-    let page = FacetPage {
-        total: found.answer.total,
-        facets: facets.collect(),
-    };
-    let text = words::facets(&page);
-    Outcome::new(page, text).into_result()
 }

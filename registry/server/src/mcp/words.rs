@@ -1,10 +1,8 @@
 //! Answers in words, for a model or a person that reads them. What comes from cards stands in double quotes.
 
-use std::fmt::Write as _;
-
 use crate::mcp::shapes::{
-    AgentCheck, AgentInterface, AgentPage, AgentTrust, CheckedAction, FacetPage, ListedAgent,
-    WholeAgent, WholeCard,
+    AgentCheck, AgentInterface, AgentPage, AgentSkill, AgentTrust, CheckedAction, FacetPage,
+    ListedAgent, WholeAgent, WholeCard,
 };
 use crate::pages::text::{QUOTED, quoted};
 
@@ -23,64 +21,47 @@ const SKILLS: usize = 30;
 
 /// A page of agents.
 pub(super) fn page(page: &AgentPage) -> String {
-    let mut text = match (page.agents.len(), page.total) {
+    let mut rows = vec![match (page.agents.len(), page.total) {
         (0, _) => "No agent fits.".to_owned(),
         (shown, total) => format!("{shown} of {total} agents. {QUOTED}"),
-    };
-    text.push('\n');
+    }];
     for agent in &page.agents {
-        listed(&mut text, agent);
+        add_listed(&mut rows, agent);
     }
-    for hint in &page.hints {
-        line(&mut text, &format!("Hint: {}", quoted(hint, TEASER)));
-    }
-    if let Some(token) = &page.next_page_token {
-        line(
-            &mut text,
-            &format!("There are more: repeat the search with the page_token {token}"),
-        );
-    }
-    text
-}
-
-fn line(text: &mut String, words: &str) {
-    text.push_str(words);
-    text.push('\n');
-}
-
-fn listed(text: &mut String, agent: &ListedAgent) {
-    let name = quoted(&agent.name, LINE);
-    line(text, &format!("\n- {name}, id {}", agent.id));
-    if let Some(urn) = &agent.urn {
-        line(text, &format!("  URN: {}", quoted(urn, ADDRESS)));
-    }
-    if let Some(description) = &agent.description {
-        line(text, &format!("  {}", quoted(description, TEASER)));
-    }
-    line(
-        text,
-        &format!(
-            "  {}",
-            origin(&agent.domain, &agent.trust, &agent.lifecycle)
-        ),
+    let hints = page.hints.iter();
+    rows.extend(hints.map(|hint| format!("Hint: {}", quoted(hint, TEASER))));
+    let token = page.next_page_token.as_deref();
+    rows.extend(
+        token.map(|token| format!("There are more: repeat the search with the page_token {token}")),
     );
-    if !agent.skills.is_empty() {
-        line(text, &format!("  Skills: {}", all_quoted(&agent.skills)));
-    }
-    if !agent.auth.is_empty() {
-        line(
-            text,
-            &format!("  Authentication: {}", all_quoted(&agent.auth)),
-        );
+    lines(&rows)
+}
+
+fn lines(rows: &[String]) -> String {
+    format!("{}\n", rows.join("\n"))
+}
+
+fn add_listed(rows: &mut Vec<String>, agent: &ListedAgent) {
+    rows.push(format!(
+        "\n- {}, id {}",
+        quoted(&agent.name, LINE),
+        agent.id
+    ));
+    let urn = agent.urn.as_deref();
+    rows.extend(urn.map(|urn| format!("  URN: {}", quoted(urn, ADDRESS))));
+    let description = agent.description.as_deref();
+    rows.extend(description.map(|text| format!("  {}", quoted(text, TEASER))));
+    let origin = origin(&agent.domain, &agent.trust, &agent.lifecycle);
+    rows.push(format!("  {origin}"));
+    for (label, words) in [("Skills", &agent.skills), ("Authentication", &agent.auth)] {
+        if !words.is_empty() {
+            let words: Vec<String> = words.iter().map(|word| quoted(word, LINE)).collect();
+            rows.push(format!("  {label}: {}", words.join(", ")));
+        }
     }
     if agent.weak {
-        line(text, "  It fits the text badly.");
+        rows.push("  It fits the text badly.".to_owned());
     }
-}
-
-fn all_quoted(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word, LINE)).collect();
-    words.join(", ")
 }
 
 fn origin(domain: &str, trust: &AgentTrust, lifecycle: &str) -> String {
@@ -93,65 +74,42 @@ fn origin(domain: &str, trust: &AgentTrust, lifecycle: &str) -> String {
     )
 }
 
-fn interfaces(text: &mut String, all: &[AgentInterface]) {
-    for one in all.iter().take(INTERFACES) {
-        let version = one.protocol_version.as_deref().unwrap_or("unknown");
-        let (url, binding) = (quoted(&one.url, ADDRESS), quoted(&one.binding, LINE));
-        line(
-            text,
-            &format!(
-                "Address: {url}, {binding}, protocol version {}",
-                quoted(version, LINE)
-            ),
-        );
+fn address(one: &AgentInterface) -> String {
+    let version = one.protocol_version.as_deref().unwrap_or("unknown");
+    format!(
+        "Address: {}, {}, protocol version {}",
+        quoted(&one.url, ADDRESS),
+        quoted(&one.binding, LINE),
+        quoted(version, LINE)
+    )
+}
+
+fn skill(skill: &AgentSkill) -> String {
+    let name = quoted(&skill.name, LINE);
+    match &skill.description {
+        Some(description) => format!("Skill {name}: {}", quoted(description, TEASER)),
+        None => format!("Skill {name}"),
     }
 }
 
-/// One agent.
 pub(super) fn agent(agent: &WholeAgent) -> String {
-    let mut text = String::new();
-    line(
-        &mut text,
-        &format!(
-            "Agent {}, id {}. {QUOTED}",
-            quoted(&agent.name, LINE),
-            agent.id
-        ),
-    );
-    if let Some(urn) = &agent.urn {
-        line(&mut text, &format!("URN: {}", quoted(urn, ADDRESS)));
-    }
-    if let Some(description) = &agent.description {
-        line(&mut text, &quoted(description, BLOCK));
-    }
-    line(
-        &mut text,
-        &origin(&agent.domain, &agent.trust, &agent.lifecycle),
-    );
-    line(
-        &mut text,
-        &format!("Signatures: {}", quoted(&agent.signature_reason, TEASER)),
-    );
-    if let Some(notice) = &agent.deprecation {
-        line(&mut text, &format!("Deprecated: {}", quoted(notice, BLOCK)));
-    }
-    interfaces(&mut text, &agent.interfaces);
-    for sentence in &agent.security {
-        line(
-            &mut text,
-            &format!("Authentication: {}", quoted(sentence, TEASER)),
-        );
-    }
-    for skill in agent.skills.iter().take(SKILLS) {
-        let mut words = format!("Skill {}", quoted(&skill.name, LINE));
-        if let Some(description) = &skill.description {
-            // Writing to a String cannot fail.
-            let _ = write!(words, ": {}", quoted(description, TEASER));
-        }
-        line(&mut text, &words);
-    }
-    line(&mut text, &format!("Card digest: {}", agent.card_digest));
-    text
+    let name = quoted(&agent.name, LINE);
+    let mut rows = vec![format!("Agent {name}, id {}. {QUOTED}", agent.id)];
+    let urn = agent.urn.as_deref();
+    rows.extend(urn.map(|urn| format!("URN: {}", quoted(urn, ADDRESS))));
+    let description = agent.description.as_deref();
+    rows.extend(description.map(|text| quoted(text, BLOCK)));
+    rows.push(origin(&agent.domain, &agent.trust, &agent.lifecycle));
+    let reason = quoted(&agent.signature_reason, TEASER);
+    rows.push(format!("Signatures: {reason}"));
+    let notice = agent.deprecation.as_deref();
+    rows.extend(notice.map(|notice| format!("Deprecated: {}", quoted(notice, BLOCK))));
+    rows.extend(agent.interfaces.iter().take(INTERFACES).map(address));
+    let security = agent.security.iter();
+    rows.extend(security.map(|sentence| format!("Authentication: {}", quoted(sentence, TEASER))));
+    rows.extend(agent.skills.iter().take(SKILLS).map(skill));
+    rows.push(format!("Card digest: {}", agent.card_digest));
+    lines(&rows)
 }
 
 /// What stands before a card.
@@ -184,7 +142,7 @@ pub(super) fn check(check: &AgentCheck) -> String {
 
 /// Values to filter by.
 pub(super) fn facets(page: &FacetPage) -> String {
-    let mut text = format!("{} agents were counted. {QUOTED}\n", page.total);
+    let mut rows = vec![format!("{} agents were counted. {QUOTED}", page.total)];
     for facet in &page.facets {
         let values = facet.values.iter();
         let values = values.map(|one| format!("{} {}", quoted(&one.value, LINE), one.count));
@@ -192,7 +150,7 @@ pub(super) fn facets(page: &FacetPage) -> String {
         if facet.other_count > 0 {
             values.push(format!("other values {}", facet.other_count));
         }
-        line(&mut text, &format!("{}: {}", facet.name, values.join(", ")));
+        rows.push(format!("{}: {}", facet.name, values.join(", ")));
     }
-    text
+    lines(&rows)
 }

@@ -145,7 +145,6 @@ impl NewTask {
     }
 }
 
-/// The registry's own card.
 #[derive(Debug)]
 pub(crate) struct OwnCard {
     /// Its bytes, the same for everybody.

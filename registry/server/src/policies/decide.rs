@@ -61,6 +61,24 @@ pub async fn decide(
     })
 }
 
+/// Decides whether the caller may find an agent that it sees, and whether it may call it.
+///
+/// # Errors
+/// `NotFound` for an agent that is missing, or that the caller may not find.
+pub(crate) async fn decide_both(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<(PolicyDecision, PolicyDecision), AppError> {
+    let request = |action: Action| DecisionRequest {
+        action: action.as_str().to_owned(),
+        agent: agent.to_owned(),
+    };
+    let discover = decide(context, caller, &request(Action::Discover)).await?;
+    let invoke = decide(context, caller, &request(Action::Invoke)).await?;
+    Ok((discover, invoke))
+}
+
 /// Why nobody calls an agent, whatever policies say: only one that is listed is called.
 fn barred(action: Action, agent: &Agent) -> Option<String> {
     let lifecycle = agent.hit.summary.lifecycle.as_str();

@@ -1,8 +1,49 @@
-//! Texts cut to what a model is given of them, with hidden characters made visible.
+//! What a model is given of texts and lists: cut, with hidden characters made visible. Cards are written by strangers, and a
+//! model reads at a price.
 
 use std::borrow::Cow;
 
 use crate::pages::text::visible;
+
+/// Characters of a name, an id, a tag or another short text.
+pub(super) const LINE: usize = 120;
+/// Characters of an address, a URN or a digest. Longer ones are left out rather than cut.
+const ADDRESS: usize = 2_000;
+/// Interfaces, tags, modes and other entries of an agent that are shown.
+pub(super) const ENTRIES: usize = 20;
+
+/// Cuts what is shown of one agent, and notes whether a reader misses something by it.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) left_out: bool,
+}
+
+impl Bounds {
+    pub(super) fn text(&mut self, text: &str, limit: usize) -> String {
+        self.left_out |= is_longer(text, limit);
+        cut(text, limit)
+    }
+
+    pub(super) fn optional(&mut self, text: Option<&str>, limit: usize) -> Option<String> {
+        text.map(|text| self.text(text, limit))
+    }
+
+    pub(super) fn first<'a, T>(&mut self, all: &'a [T], most: usize) -> &'a [T] {
+        self.left_out |= all.len() > most;
+        &all[..most.min(all.len())]
+    }
+}
+
+/// The first short texts of a list.
+pub(super) fn lines(texts: &[String]) -> Vec<String> {
+    let texts = texts.iter().take(ENTRIES);
+    texts.map(|text| cut(text, LINE)).collect()
+}
+
+/// An address or identifier as it is, unless it is too long to be one.
+pub(super) fn whole(text: Option<&str>) -> Option<String> {
+    text.filter(|text| text.len() <= ADDRESS).map(str::to_owned)
+}
 
 /// A text cut to `limit` characters, in which a hidden one counts as long as it is written; a cut text ends with `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
@@ -15,7 +56,7 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
 }
 
 /// Whether [`cut`] leaves something out.
-pub(super) fn is_longer(text: &str, limit: usize) -> bool {
+fn is_longer(text: &str, limit: usize) -> bool {
     first_characters(text, limit).1
 }
 
@@ -67,6 +108,24 @@ mod tests {
             let is_cut = expected.ends_with('…');
             assert_eq!(is_longer(text, limit), is_cut, "{text:?} to {limit}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_is_noted() {
+        let mut bounds = Bounds::default();
+        assert_eq!(bounds.text("abc", 3), "abc");
+        assert_eq!(bounds.optional(None, 3), None);
+        assert_eq!(bounds.first(&[1, 2], 2), [1, 2]);
+        assert!(!bounds.left_out);
+        assert_eq!(bounds.first(&[1, 2], 1), [1]);
+        assert!(bounds.left_out);
+        let mut bounds = Bounds::default();
+        assert_eq!(bounds.optional(Some("abcd"), 3).as_deref(), Some("abc…"));
+        assert!(bounds.left_out);
+        assert_eq!(lines(&vec!["a".to_owned(); ENTRIES + 1]).len(), ENTRIES);
+        let longest = "a".repeat(ADDRESS);
+        assert_eq!(whole(Some(&longest)).as_deref(), Some(&*longest));
+        assert_eq!(whole(Some(&format!("{longest}a"))), None);
     }
 
     /// A card of hidden characters is no way to a page that is larger than its bound.
