@@ -1,13 +1,22 @@
-//! The story of one agent: held by a policy, approved by others, waived, changed, served by one account alone, confirmed, held
-//! again, and approved anew, on both engines.
+//! The story of one agent: held by a policy, approved under four-eyes, waived, changed, served by one account alone,
+//! confirmed by others, held again, and recertified. On SQLite people tell it on the pages, in browsers with and without
+//! script; on PostgreSQL the acts tell it.
 
-use a2a_registry_api::Registration;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use a2a_registry_api::{NewAccount, NewToken, Registration, Review, ReviewDecision};
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::review::ReviewKind;
 use a2a_registry_domain::role::Role;
+use a2a_registry_server::accounts::people::account_create;
+use a2a_registry_server::accounts::tokens::token_create;
+use a2a_registry_server::authentication::authenticate;
 use a2a_registry_server::caller::Caller;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::error::ErrorKind;
+use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::policies::job::round;
 use a2a_registry_server::policies::waivers::waiver_grant;
 use a2a_registry_server::reviews::break_glass::break_glass;
@@ -15,118 +24,437 @@ use a2a_registry_server::reviews::deciding::review_approve;
 use a2a_registry_server::reviews::glass_restored::end_break_glasses;
 use a2a_registry_server::reviews::recertification::pass_terms;
 use a2a_registry_server::reviews::waiting::waiting;
+use a2a_registry_server::serve;
 use a2a_registry_store::events::events_after;
+use serde_json::{Value, json};
+use thirtyfour::extensions::query::ElementQueryable as _;
+use thirtyfour::{By, WebElement};
 use time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admission_policies::{OPEN, digest_shown, put, waiver};
+use crate::page_quality::{AXE, axe, pictures};
 use crate::recertification::open_of;
-use crate::reviews::{account, decision};
-use crate::support::both_databases;
+use crate::reviews::decision;
+use crate::support::browser::Browser;
 use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::waiting::poll_until_deadline;
+use crate::support::{DEADLINE, both_databases, http};
 
 both_databases!(an_agent_is_approved_held_confirmed_and_recertified);
 
 const DOMAIN: &str = "story.dev";
 
-async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
-    let stage = Stage::with(url, |config| {
-        config.governance.four_eyes = true;
-        config.governance.deciders.critical = 2;
-        config.governance.recertify_after = Some(90);
-    })
-    .await;
-    let app = &stage.app;
-    let publisher = account(&stage, "publisher", Role::Publisher).await;
-    let ann = account(&stage, "ann", Role::Curator).await;
-    let ben = account(&stage, "ben", Role::Curator).await;
+/// Pause between two polls of a browser, which sends no events.
+const POLL_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-    // Policies forbid what it offers.
-    let forbids = "forbid (principal, action == Action::\"admit\", resource) when { resource.tags.contains(\"tests\") };";
-    put(&stage, &[OPEN, ("no-tests", forbids)]).await;
+/// A registry whose clock the test moves, with or without its pages.
+struct Story {
+    stage: Stage,
+    site: Option<Site>,
+}
 
-    // A publisher registers, and the card comes in.
-    let what = Registration {
-        domain: Some(DOMAIN.into()),
-        ..Registration::default()
-    };
-    register(app, &publisher, &what).await.unwrap();
-    stage
-        .visit(|_| OriginAnswer::Card(card("Echo", "1.0")))
+/// The pages of a stage.
+struct Site {
+    url: String,
+    end: CancellationToken,
+    server: JoinHandle<std::io::Result<()>>,
+}
+
+impl Story {
+    async fn begin(database: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stage = Stage::with(database, |config| {
+            config.server.public_url.clone_from(&url);
+            config.governance.four_eyes = true;
+            config.governance.deciders.critical = 2;
+            config.governance.recertify_after = Some(90);
+        })
         .await;
-    let agent = stage.agent(DOMAIN).await.id;
-    assert_eq!(stage.holds(agent).await, ["policy"]);
-    let digest = digest_shown(&stage, agent).await;
-    let own = waiver_grant(app, &publisher, &waiver(agent, "no-tests", &digest)).await;
-    assert_eq!(own.unwrap_err().kind, ErrorKind::Forbidden);
+        let site = database.starts_with("sqlite").then(|| {
+            let end = CancellationToken::new();
+            let app = Arc::clone(&stage.app);
+            let served = serve::run(app, listener, end.clone(), Arc::new(Metrics::new()));
+            Site {
+                url,
+                end,
+                server: tokio::spawn(served),
+            }
+        });
+        Self { stage, site }
+    }
 
-    // Four eyes approve it.
-    let first = open_of(&stage, agent, ReviewKind::Admission).await.unwrap();
-    let own = review_approve(app, &publisher, first.id, &decision(&first)).await;
+    /// Somebody with a token that outlasts the story, and a browser where there are pages.
+    async fn somebody(&self, name: &str, roles: &[Role], with_script: bool) -> Somebody {
+        let (app, admin) = (&self.stage.app, &self.stage.admin);
+        let new = NewAccount {
+            name: name.into(),
+            roles: roles.to_vec(),
+            groups: Vec::new(),
+        };
+        account_create(app, admin, &new).await.unwrap();
+        let new = NewToken {
+            account: name.into(),
+            name: "the story".into(),
+            expires_in_days: Some(365),
+            ..NewToken::default()
+        };
+        let token = token_create(app, admin, &new).await.unwrap().secret;
+        let person = match &self.site {
+            Some(site) => Some(Person::signed_in(&site.url, &token, with_script).await),
+            None => None,
+        };
+        Somebody {
+            caller: authenticate(app, &token).await.unwrap(),
+            token,
+            person,
+        }
+    }
+
+    /// The card that anybody is served; a search, the agent, its card and its page agree on whether there is one.
+    async fn seen(&self, agent: Uuid) -> Option<Vec<u8>> {
+        let stage = &self.stage;
+        stage.settle().await;
+        let card = stage.served(agent).await;
+        let found = stage.found_by_anyone().await.contains(&agent);
+        let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string()).await;
+        assert_eq!((found, shown.is_ok()), (card.is_some(), card.is_some()));
+        if let Some(site) = &self.site {
+            let page = http().get(format!("{}/agents/{agent}/", site.url)).send();
+            assert_eq!(page.await.unwrap().status().is_success(), card.is_some());
+        }
+        card
+    }
+
+    async fn pass(&self, days: i64) {
+        let app = &self.stage.app;
+        self.stage.advance(Duration::days(days));
+        end_break_glasses(app).await.unwrap();
+        pass_terms(app).await.unwrap();
+        round(app, || false).await.unwrap();
+    }
+
+    /// What happened to the agent, in order.
+    async fn acts(&self, agent: Uuid) -> Vec<EventKind> {
+        let page = events_after(&self.stage.store, 0, 1000).await.unwrap();
+        let of_it = page.iter().filter(|event| event.agent_id == Some(agent));
+        of_it.map(|event| event.kind().unwrap()).collect()
+    }
+
+    async fn end(self, people: [Somebody; 3]) {
+        for person in people.into_iter().filter_map(|one| one.person) {
+            assert_eq!(person.browser.complaints().await, Vec::<String>::new());
+            person.browser.close().await;
+        }
+        if let Some(site) = self.site {
+            site.end.cancel();
+            site.server.await.unwrap().unwrap();
+        }
+    }
+}
+
+/// Somebody who acts on the pages, or by the acts themselves where there are no pages.
+struct Somebody {
+    caller: Caller,
+    token: String,
+    person: Option<Person>,
+}
+
+impl Somebody {
+    async fn register(&self, stage: &Stage) {
+        let Some(person) = &self.person else {
+            let what = Registration {
+                domain: Some(DOMAIN.into()),
+                ..Registration::default()
+            };
+            register(&stage.app, &self.caller, &what).await.unwrap();
+            return;
+        };
+        person.visit("/register").await;
+        person.types("#target", DOMAIN).await;
+        person.click("#register button").await;
+        person.sees(&[DOMAIN]).await;
+    }
+
+    async fn approve(&self, stage: &Stage, review: &Review, reason: &str) {
+        let Some(person) = &self.person else {
+            let decision = decided(review, reason);
+            let approved = review_approve(&stage.app, &self.caller, review.id, &decision).await;
+            approved.unwrap();
+            return;
+        };
+        person.opens(review).await;
+        person.types("#reason", reason).await;
+        person.click("#decide button[value='approve']").await;
+        person.sees(&[reason]).await;
+    }
+
+    async fn break_glass(&self, stage: &Stage, review: &Review, reason: &str) {
+        let Some(person) = &self.person else {
+            let decision = decided(review, reason);
+            let broken = break_glass(&stage.app, &self.caller, review.id, &decision).await;
+            assert_eq!(broken.unwrap().kind, ReviewKind::BreakGlass);
+            return;
+        };
+        person.opens(review).await;
+        person.sees(&["Under four-eyes", "Break the glass"]).await;
+        person.click("#break > summary").await;
+        person.types("#break-reason", reason).await;
+        person.click("#break button").await;
+        let alone = "pia has approved this alone";
+        person.sees(&["Break-glass", alone, reason]).await;
+    }
+
+    /// Waives the policy for what the agent shows.
+    async fn waive(&self, stage: &Stage, agent: Uuid, reason: &str) {
+        let Some(person) = &self.person else {
+            let digest = digest_shown(stage, agent).await;
+            let waiver = waiver(agent, "no-tests", &digest);
+            waiver_grant(&stage.app, &self.caller, &waiver)
+                .await
+                .unwrap();
+            return;
+        };
+        person.visit(&format!("/agents/{agent}/")).await;
+        person.sees(&["no-tests", "On hold"]).await;
+        person.click("#waive > summary").await;
+        person.types("#waive-reason", reason).await;
+        person.click("#waive button").await;
+        person.sees(&["waived", reason]).await;
+    }
+
+    /// What the page at that path says, where there are pages.
+    async fn reads(&self, path: &str, words: &[&str]) {
+        if let Some(person) = &self.person {
+            person.visit(path).await;
+            person.sees(words).await;
+        }
+    }
+
+    /// Begins another session: the last one has ended while days passed.
+    async fn sign_in_again(&self) {
+        if let Some(person) = &self.person {
+            person.sign_in(&self.token).await;
+        }
+    }
+}
+
+fn decided(review: &Review, reason: &str) -> ReviewDecision {
+    ReviewDecision {
+        reason: reason.into(),
+        ..decision(review)
+    }
+}
+
+/// A person who is signed in, in a browser.
+struct Person {
+    url: String,
+    browser: Browser,
+}
+
+impl Person {
+    async fn signed_in(url: &str, token: &str, with_script: bool) -> Self {
+        let browser = Browser::open().await;
+        if !with_script {
+            browser.without_script().await;
+        }
+        let person = Self {
+            url: url.to_owned(),
+            browser,
+        };
+        person.sign_in(token).await;
+        person
+    }
+
+    async fn sign_in(&self, token: &str) {
+        self.visit("/sign-in").await;
+        self.types("#token", token).await;
+        self.click("#sign-in button").await;
+        self.find("#sessions, nav a[href='/account']").await;
+    }
+
+    async fn visit(&self, path: &str) {
+        let url = format!("{}{path}", self.url);
+        self.browser.page().goto(url).await.unwrap();
+    }
+
+    /// Opens a review from the queue of its kind, where it is the only one.
+    async fn opens(&self, review: &Review) {
+        self.visit(&format!("/reviews?kind={}", review.kind)).await;
+        self.click(&format!("a[href^='/reviews/{}']", review.id))
+            .await;
+    }
+
+    async fn find(&self, selector: &str) -> WebElement {
+        let found = self.browser.page().query(By::Css(selector));
+        let found = found.wait(DEADLINE, POLL_PAUSE).first().await;
+        match found {
+            Ok(found) => found,
+            Err(error) => panic!("{selector}: {error}\n{}", self.text().await),
+        }
+    }
+
+    async fn click(&self, selector: &str) {
+        self.find(selector).await.click().await.unwrap();
+    }
+
+    async fn types(&self, selector: &str, text: &str) {
+        self.find(selector).await.send_keys(text).await.unwrap();
+    }
+
+    async fn text(&self) -> String {
+        match self.browser.page().find(By::Css("body")).await {
+            Ok(body) => body.text().await.unwrap_or_default(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Waits until all of these words are visible.
+    async fn sees(&self, words: &[&str]) {
+        let seen = poll_until_deadline(async || {
+            let text = self.text().await;
+            words.iter().all(|word| text.contains(word)).then_some(())
+        });
+        assert!(seen.await.is_some(), "{words:?}:\n{}", self.text().await);
+    }
+
+    /// Checks the page that is open with axe, on a phone and on a desktop, in light and dark, and takes its pictures.
+    async fn is_sound(&self, name: &str) {
+        for theme in ["light", "dark"] {
+            self.browser.theme(theme).await;
+            for (width, height) in [(390, 844), (1280, 800)] {
+                self.browser.resize(width, height).await;
+                let page = self.browser.page();
+                let needed =
+                    page.execute("return document.documentElement.scrollWidth", Vec::new());
+                let needed: u32 = needed.await.unwrap().convert().unwrap();
+                assert!(needed <= width, "{name}: {needed} of {width} pixels");
+                page.execute(axe(), Vec::new()).await.unwrap();
+                let found = page.execute_async(AXE, Vec::new()).await.unwrap();
+                assert_eq!(*found.json(), json!([]), "{name} at {width}, {theme}");
+                let file: PathBuf = pictures().join(format!("{name}-{width}-{theme}.png"));
+                self.browser.picture(&file).await;
+            }
+        }
+        self.browser.resize(1280, 900).await;
+    }
+}
+
+/// The glass is broken: whoever looks at the agent or at the confirmation that is asked for sees by whom and why.
+async fn the_broken_glass_is_shown(story: &Story, ben: &Somebody, agent: Uuid, asked: &Review) {
+    let (Some(site), Some(person)) = (&story.site, &ben.person) else {
+        return;
+    };
+    person.visit(&format!("/agents/{agent}/")).await;
+    let alone = "pia has approved this card alone";
+    person.sees(&["Break-glass", alone]).await;
+    person.is_sound("agent-break-glass").await;
+    let path = "/v1/reviews?kind=break_glass&state=open";
+    let list = http().get(format!("{}{path}", site.url));
+    let list = list.bearer_auth(&ben.token).send().await.unwrap();
+    let list: Value = list.json().await.unwrap();
+    assert_eq!(list["reviews"][0]["id"], asked.id.to_string());
+    person.visit("/reviews?kind=break_glass").await;
+    person.sees(&["break-glass"]).await;
+    person.opens(asked).await;
+    person.sees(&["Without a confirmation by others"]).await;
+    person.is_sound("review-break-glass").await;
+}
+
+async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
+    let story = Story::begin(url).await;
+    let (stage, app) = (&story.stage, &story.stage.app);
+    let everything = [Role::Publisher, Role::Curator, Role::Admin];
+    let pia = story.somebody("pia", &everything, false).await;
+    let ann = story.somebody("ann", &[Role::Curator], false).await;
+    let ben = story.somebody("ben", &[Role::Curator], true).await;
+    let forbids = "forbid (principal, action == Action::\"admit\", resource) when { resource.tags.contains(\"tests\") };";
+    put(stage, &[OPEN, ("no-tests", forbids)]).await;
+
+    // Pia registers her domain, and the card comes in: a policy forbids what it offers.
+    pia.register(stage).await;
+    let first = card("Echo", "1.0");
+    stage.visit(|_| OriginAnswer::Card(first.clone())).await;
+    let agent = stage.agent(DOMAIN).await.id;
+    let page = format!("/agents/{agent}/");
+    assert_eq!(stage.holds(agent).await, ["policy"]);
+    assert_eq!(story.seen(agent).await, None);
+    pia.reads(&page, &["On hold", "policy", "no-tests"]).await;
+
+    // Four eyes: Pia has registered it, so others decide; the policy holds it until one of them waives it.
+    let digest = digest_shown(stage, agent).await;
+    let own = waiver_grant(app, &pia.caller, &waiver(agent, "no-tests", &digest)).await;
     assert_eq!(own.unwrap_err().kind, ErrorKind::Forbidden);
-    review_approve(app, &ann, first.id, &decision(&first))
-        .await
-        .unwrap();
-    // What people approve, policies hold all the same, until one of them is waived.
-    assert_eq!(seen(&stage, agent).await, None);
-    waiver_grant(app, &ann, &waiver(agent, "no-tests", &digest))
-        .await
-        .unwrap();
-    assert_eq!(seen(&stage, agent).await, Some(card("Echo", "1.0")));
+    let review = open_of(stage, agent, ReviewKind::Admission).await.unwrap();
+    let own = review_approve(app, &pia.caller, review.id, &decision(&review)).await;
+    assert_eq!(own.unwrap_err().kind, ErrorKind::Forbidden);
+    let path = format!("/reviews/{}", review.id);
+    pia.reads(&path, &["Under four-eyes"]).await;
+    ann.approve(stage, &review, "we know the owner").await;
+    assert_eq!(story.seen(agent).await, None);
+    ann.waive(stage, agent, "until the audit").await;
+    assert_eq!(story.seen(agent).await, Some(first));
 
     // The card changes critically: nobody finds the agent any more.
-    stage
-        .crawl(DOMAIN, OriginAnswer::Card(card("Other", "1.0")))
-        .await;
+    let other = card("Other", "1.0");
+    stage.crawl(DOMAIN, OriginAnswer::Card(other.clone())).await;
     assert_eq!(stage.holds(agent).await, ["critical_change"]);
-    assert_eq!(seen(&stage, agent).await, None);
+    assert_eq!(story.seen(agent).await, None);
+    pia.reads(&page, &["critical_change"]).await;
 
-    // One account serves it for a day, and two others confirm that.
-    let change = open_of(&stage, agent, ReviewKind::Admission).await.unwrap();
-    let confirmation = break_glass(app, &stage.admin, change.id, &decision(&change))
-        .await
-        .unwrap();
+    // Pia alone serves it for a day, and two others confirm that.
+    let change = open_of(stage, agent, ReviewKind::Admission).await.unwrap();
+    pia.break_glass(stage, &change, "the old one leaks <b>")
+        .await;
     // The waiver was for other content.
     assert_eq!(stage.holds(agent).await, ["policy"]);
-    let digest = digest_shown(&stage, agent).await;
-    waiver_grant(app, &ben, &waiver(agent, "no-tests", &digest))
-        .await
-        .unwrap();
-    assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
-    for one in [&ann, &ben] {
-        review_approve(app, one, confirmation.id, &decision(&confirmation))
-            .await
-            .unwrap();
+    ann.waive(stage, agent, "the new one too").await;
+    assert_eq!(story.seen(agent).await, Some(other.clone()));
+    let alone = "pia has approved this card alone";
+    pia.reads(&page, &["Break-glass", alone]).await;
+    let asked = open_of(stage, agent, ReviewKind::BreakGlass).await.unwrap();
+    the_broken_glass_is_shown(&story, &ben, agent, &asked).await;
+    ann.approve(stage, &asked, "it is what we wanted").await;
+    ben.approve(stage, &asked, "so do I").await;
+    assert_eq!(open_of(stage, agent, ReviewKind::BreakGlass).await, None);
+    ben.reads(&page, &["Other"]).await;
+    if let Some(person) = &ben.person {
+        assert!(!person.text().await.contains("Break-glass"));
     }
-    pass(&stage, 2).await;
-    assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
+    story.pass(2).await;
+    assert_eq!(story.seen(agent).await, Some(other.clone()));
 
     // The waiver expires, and the policy bites; then the policy is taken back.
-    pass(&stage, 30).await;
+    story.pass(30).await;
     assert_eq!(stage.holds(agent).await, ["policy"]);
-    assert_eq!(seen(&stage, agent).await, None);
-    put(&stage, &[OPEN]).await;
-    assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
+    assert_eq!(story.seen(agent).await, None);
+    ann.sign_in_again().await;
+    let ended = ["the new one too", "ended"];
+    ann.reads("/waivers?ended=true", &ended).await;
+    put(stage, &[OPEN]).await;
+    assert_eq!(story.seen(agent).await, Some(other.clone()));
 
-    // The approval ends undecided, and the agent goes.
-    pass(&stage, 44).await;
-    let again = open_of(&stage, agent, ReviewKind::Recertification)
-        .await
-        .unwrap();
-    assert_eq!(waiting(app, &ann).await.unwrap().reviews.len(), 1);
-    pass(&stage, 14).await;
+    // The approval ends undecided, and the agent goes; approving what is served brings it back.
+    story.pass(44).await;
+    let kind = ReviewKind::Recertification;
+    let again = open_of(stage, agent, kind).await.unwrap();
+    assert_eq!(waiting(app, &ann.caller).await.unwrap().reviews.len(), 1);
+    story.pass(14).await;
     assert_eq!(stage.holds(agent).await, ["recertify"]);
-    assert_eq!(seen(&stage, agent).await, None);
-
-    // Approving what is served brings it back.
-    let approved = review_approve(app, &ben, again.id, &decision(&again)).await;
-    assert_eq!(approved.unwrap().state, ReviewState::Approved);
-    assert_eq!(seen(&stage, agent).await, Some(card("Other", "1.0")));
-    let told = waiting(app, &publisher).await.unwrap().news;
+    assert_eq!(story.seen(agent).await, None);
+    ann.sign_in_again().await;
+    ann.reads(&page, &["recertify"]).await;
+    ann.approve(stage, &again, "still good").await;
+    assert_eq!(open_of(stage, agent, kind).await, None);
+    assert_eq!(story.seen(agent).await, Some(other));
+    let told = waiting(app, &pia.caller).await.unwrap().news;
     assert_eq!(told.iter().filter(|one| one.kind == "approved").count(), 4);
     assert_eq!(
-        acts(&stage, agent).await,
+        story.acts(agent).await,
         [
             EventKind::AgentDiscovered,
             EventKind::AgentHeld,
@@ -152,28 +480,5 @@ async fn an_agent_is_approved_held_confirmed_and_recertified(url: &str) {
         ]
     );
     stage.index_equals_database().await;
-}
-
-pub(crate) async fn pass(stage: &Stage, days: i64) {
-    stage.advance(Duration::days(days));
-    end_break_glasses(&stage.app).await.unwrap();
-    pass_terms(&stage.app).await.unwrap();
-    round(&stage.app, || false).await.unwrap();
-}
-
-/// The card that anybody is served; a search, the agent and its card agree on whether there is one.
-pub(crate) async fn seen(stage: &Stage, agent: Uuid) -> Option<Vec<u8>> {
-    stage.settle().await;
-    let card = stage.served(agent).await;
-    let found = stage.found_by_anyone().await.contains(&agent);
-    let shown = agent_show(&stage.app, &Caller::default(), &agent.to_string()).await;
-    assert_eq!((found, shown.is_ok()), (card.is_some(), card.is_some()));
-    card
-}
-
-/// What happened to the agent, in order.
-async fn acts(stage: &Stage, agent: Uuid) -> Vec<EventKind> {
-    let page = events_after(&stage.store, 0, 1000).await.unwrap();
-    let of_it = page.iter().filter(|event| event.agent_id == Some(agent));
-    of_it.map(|event| event.kind().unwrap()).collect()
+    story.end([pia, ann, ben]).await;
 }

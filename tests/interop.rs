@@ -11,30 +11,24 @@ use tokio::process::Command;
 
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, text};
-use crate::support::sdk::{Conversation, Sdk};
+use crate::support::sdk::{Agent, Conversation, Sdk};
 use crate::support::serving::ServingRegistry;
 use crate::support::setup::Setup;
 use crate::support::{http, prepared};
 
 /// Without the registry: the agents and clients of the other tests work, and each client finds the card with the SDK's
 /// own resolver.
-#[tokio::test]
-async fn interop_agents_answer_their_own_clients() {
-    join_all(Sdk::ALL.map(|sdk| async move {
-        let agent = sdk.agent().await;
-        for base in [agent.base.clone(), format!("{}/", agent.base)] {
-            let conversation = sdk.ask(&base, "hello").await;
-            let expected = Conversation {
-                agent_name: sdk.agent_name().to_owned(),
-                answer: sdk.answer_to("hello"),
-            };
-            assert_eq!(conversation, expected, "{sdk:?} at {base}");
-        }
-        let card = http().get(agent.card_url(sdk)).send().await.unwrap();
-        let card: serde_json::Value = card.json().await.unwrap();
-        assert_eq!(card["skills"][0]["id"], sdk.skill(), "{sdk:?}");
-    }))
-    .await;
+async fn answers_its_own_client(sdk: Sdk, agent: &Agent) {
+    for base in [agent.base.clone(), format!("{}/", agent.base)] {
+        let conversation = sdk.ask(&base, "hello").await;
+        let expected = Conversation {
+            agent_name: sdk.agent_name().to_owned(),
+            answer: sdk.answer_to("hello"),
+        };
+        assert_eq!(conversation, expected, "{sdk:?} at {base}");
+    }
+    let card = published(sdk, agent).await;
+    assert_eq!(card["skills"][0]["id"], sdk.skill(), "{sdk:?}");
 }
 
 /// A restarted agent is the same agent at the same address, as after an upgrade.
@@ -49,21 +43,28 @@ async fn a_restarted_agent_keeps_its_port() {
     assert_eq!(sdk.ask(&base, "again").await.answer, sdk.answer_to("again"));
 }
 
-/// An agent of each SDK is registered, found by its skill, and served byte for byte. Its own SDK's client, which gets
-/// only the registry's resolver URL, and `send` both talk to it.
+/// An agent of each SDK is called without the registry, through it, and by its converted card.
 #[tokio::test]
 async fn agents_of_every_sdk_are_found_and_called_through_the_registry() {
     let served = Setup::new().approve_all().start().await;
-    join_all(Sdk::ALL.map(|sdk| through(&served, sdk))).await;
+    let agents = join_all(Sdk::ALL.map(Sdk::agent)).await;
+    let agents: Vec<(Sdk, Agent)> = Sdk::ALL.into_iter().zip(agents).collect();
+    let alone = agents.iter();
+    join_all(alone.map(|(sdk, agent)| answers_its_own_client(*sdk, agent))).await;
+    let through = agents.iter();
+    join_all(through.map(|(sdk, agent)| is_called_through(&served, *sdk, agent))).await;
     let everything = served.run(&["search"]).await;
     for sdk in Sdk::ALL {
         let name = sdk.agent_name();
         assert!(text(&everything.stdout).contains(name), "{everything:#?}");
     }
+    let of = |wanted: Sdk| &agents.iter().find(|(sdk, _)| *sdk == wanted).unwrap().1;
+    converted_cards_reach_the_resolvers(&served, of(Sdk::Py03), of(Sdk::Py1)).await;
 }
 
-async fn through(served: &ServingRegistry, sdk: Sdk) {
-    let agent = sdk.agent().await;
+/// An agent is registered, found by its skill, and served byte for byte. Its own SDK's client, which gets only the registry's
+/// resolver URL, and `send` both talk to it.
+async fn is_called_through(served: &ServingRegistry, sdk: Sdk, agent: &Agent) {
     // The bare address, so that the registry must find the well-known path itself.
     let registered = served.run(&["register", "--no-wait", &agent.base]).await;
     assert!(registered.status.success(), "{registered:#?}");
@@ -115,15 +116,9 @@ async fn through(served: &ServingRegistry, sdk: Sdk) {
 
 /// Where the card's shape and the agent's protocol are of two generations, the resolver of that protocol's SDK reads the card
 /// at the base URL of a conversion, and its client talks to the agent.
-#[tokio::test]
-async fn converted_cards_reach_the_resolvers_of_sdks() {
-    let served = Setup::new().approve_all().start().await;
-    let (old, new) = (Sdk::Py03.agent().await, Sdk::Py1.agent().await);
-    let card = async |url: String| -> Value {
-        serde_json::from_slice(&bytes(http().get(url)).await).unwrap()
-    };
-    let mut old_shape = card(old.card_url(Sdk::Py03)).await;
-    let mut new_shape = card(new.card_url(Sdk::Py1)).await;
+async fn converted_cards_reach_the_resolvers(served: &ServingRegistry, old: &Agent, new: &Agent) {
+    let mut old_shape = published(Sdk::Py03, old).await;
+    let mut new_shape = published(Sdk::Py1, new).await;
     let old_url = old_shape["url"].take();
     let new_url = new_shape["supportedInterfaces"][0]["url"].take();
     old_shape["url"] = new_url;
@@ -142,6 +137,12 @@ async fn converted_cards_reach_the_resolvers_of_sdks() {
         assert_eq!(conversation.agent_name, card["name"], "{client:?}");
         assert_eq!(conversation.answer, agent.answer_to("hello"), "{client:?}");
     }
+}
+
+/// The card that an agent serves.
+async fn published(sdk: Sdk, agent: &Agent) -> Value {
+    let card = bytes(http().get(agent.card_url(sdk))).await;
+    serde_json::from_slice(&card).unwrap()
 }
 
 async fn bytes(request: reqwest::RequestBuilder) -> Vec<u8> {

@@ -34,7 +34,6 @@ mod descriptors;
 mod duplicates;
 mod events;
 mod fixtures;
-mod glass_journey;
 mod governance_story;
 mod held_requests;
 mod hidden;
@@ -79,7 +78,6 @@ mod skill_names;
 #[allow(dead_code, reason = "the benches use more of it")]
 mod stock;
 mod store;
-mod story_journey;
 mod talking;
 mod tidy;
 mod unmanaged;

@@ -169,11 +169,18 @@ impl<'a> Visitor<'a> {
     }
 }
 
-/// From the first page by a question and a filter to an agent.
 #[tokio::test]
-async fn a_person_finds_an_agent() {
+async fn a_person_finds_and_reads_an_agent() {
     let demo = demo().await;
     let visitor = Visitor::of(&demo).await;
+    a_person_finds_an_agent(&visitor).await;
+    a_search_is_completed_as_it_is_typed(&visitor).await;
+    an_agents_page_shows_everything(&visitor).await;
+    visitor.leave().await;
+}
+
+/// From the first page by a question and a filter to an agent.
+async fn a_person_finds_an_agent(visitor: &Visitor<'_>) {
     visitor.visit("/").await;
     let first = [
         "Find an agent for the job",
@@ -230,15 +237,12 @@ async fn a_person_finds_an_agent() {
 
     visitor.visit("/?q=trip").await;
     visitor.find(".hit h2 a").await.click().await.unwrap();
-    visitor.arrives(&demo.agent("Trip Planner").await).await;
-    visitor.leave().await;
+    let agent = visitor.demo.agent("Trip Planner").await;
+    visitor.arrives(&agent).await;
 }
 
 /// The search field completes as its words are typed, by pointer and by keyboard.
-#[tokio::test]
-async fn a_search_is_completed_as_it_is_typed() {
-    let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
+async fn a_search_is_completed_as_it_is_typed(visitor: &Visitor<'_>) {
     visitor.visit("/").await;
     let field = visitor.find("#q").await;
     field.send_keys("itin").await.unwrap();
@@ -259,15 +263,12 @@ async fn a_search_is_completed_as_it_is_typed() {
     let path = visitor.arrives("/?q=").await;
     assert!(path.to_lowercase().contains("itinerary"), "{path}");
     assert_eq!(visitor.texts(".hit h2").await[0], "Trip Planner");
-    visitor.leave().await;
 }
 
 /// Everything about an agent on one page, with snippets that can be unfolded and copied.
-#[tokio::test]
-async fn an_agents_page_shows_everything() {
-    let demo = demo().await;
-    let visitor = Visitor::of(&demo).await;
-    visitor.visit(&demo.agent("Trip Planner").await).await;
+async fn an_agents_page_shows_everything(visitor: &Visitor<'_>) {
+    let agent = visitor.demo.agent("Trip Planner").await;
+    visitor.visit(&agent).await;
     visitor
         .sees(&[
             "Trip Planner",
@@ -309,7 +310,6 @@ async fn an_agents_page_shows_everything() {
         assert_eq!(shown.len(), 1, "one panel is open: {shown:#?}");
         assert!(shown[0].contains(word), "{title}: {}", shown[0]);
     }
-    visitor.leave().await;
 }
 
 /// With the token in the form a domain is registered, and the page shows the result.
@@ -397,7 +397,8 @@ fn size_of(file: &Path) -> (u32, u32) {
     (number(16), number(20))
 }
 
-/// Scripts are a convenience only: every page works without them.
+/// Scripts are a convenience only: every page works without them, and the page of an agent has its snippets, and nothing of
+/// the console.
 #[tokio::test]
 async fn the_pages_work_without_script() {
     let demo = demo().await;
@@ -433,6 +434,11 @@ async fn the_pages_work_without_script() {
         .await;
     labels.unwrap()[1].click().await.unwrap();
     assert!(visitor.text("#panel-python").await.contains("import"));
+    let agent = demo.agent("Trip Planner").await;
+    visitor.visit(&agent).await;
+    visitor.sees(&["Call it", "curl"]).await;
+    let text = visitor.visible_text().await;
+    assert!(!text.contains("Talk to it"), "{text}");
     visitor.leave().await;
 }
 

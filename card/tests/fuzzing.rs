@@ -32,18 +32,28 @@ fn seeds() -> Vec<Vec<u8>> {
 fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), any_bytes::BrokenProperty>)
 where
     S::Value: AsRef<[u8]>,
+    S: Sync,
 {
-    let cases = std::env::var("FUZZ_CASES").map_or(160_000, |text| text.parse().unwrap());
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new(config);
-    let result = runner.run(&strategy, |data| {
-        trial(data.as_ref()).map_err(|broken| TestCaseError::fail(broken.to_string()))
+    let cases: u32 = std::env::var("FUZZ_CASES").map_or(160_000, |text| text.parse().unwrap());
+    // The cases of the slowest test would keep one core busy long after the others have ended.
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let threads = u32::try_from(threads).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let config = Config {
+                    cases: cases.div_ceil(threads),
+                    failure_persistence: None,
+                    ..Config::default()
+                };
+                let mut runner = TestRunner::new(config);
+                let result = runner.run(&strategy, |data| {
+                    trial(data.as_ref()).map_err(|broken| TestCaseError::fail(broken.to_string()))
+                });
+                result.unwrap();
+            });
+        }
     });
-    result.unwrap();
 }
 
 #[test]

@@ -222,17 +222,3 @@ async fn the_sample_agents_are_talked_to_in_the_first_minute() {
     assert_eq!(complaints, Vec::<String>::new());
     talker.close().await;
 }
-
-/// Without script the page has the snippets, and nothing of the console.
-#[tokio::test]
-async fn without_script_there_is_no_console() {
-    let demo = demo().await;
-    let browser = Browser::open().await;
-    browser.without_script().await;
-    let visitor = Visitor::with(&demo.url, browser);
-    visitor.visit(&demo.agent("Trip Planner").await).await;
-    visitor.sees(&["Call it", "curl"]).await;
-    let text = visitor.text().await;
-    assert!(!text.contains("Talk to it"), "{text}");
-    visitor.leave("").await;
-}

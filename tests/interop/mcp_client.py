@@ -1,7 +1,7 @@
-"""A client on the Python SDK of MCP: finds an agent, reads it, and prints what it was told as one line of JSON.
+"""A client on the Python SDK of MCP: finds an agent, reads it, and prints what it was told as one line of JSON for each mode.
 
-    mcp_client.py MODE http URL [TOKEN]
-    mcp_client.py MODE stdio PROGRAM
+    mcp_client.py MODE,… http URL [TOKEN]
+    mcp_client.py MODE,… stdio PROGRAM
 
 MODE is `legacy`, `auto` or a revision. The settings of the program are taken from the environment.
 """
@@ -25,7 +25,7 @@ def server(kind, target, token):
     return streamable_http_client(target, http_client=client)
 
 
-async def main(mode, kind, target, token=None):
+async def talk(mode, kind, target, token=None):
     async with Client(server(kind, target, token), mode=mode) as client:
         tools = (await client.list_tools()).tools
         # The SDK checks each structured result against the schema of its tool.
@@ -44,6 +44,11 @@ async def main(mode, kind, target, token=None):
             "total": facets.structured_content["total"],
             "missing": [missing.is_error, missing.content[0].text],
         }))
+
+
+async def main(modes, *rest):
+    for mode in modes.split(","):
+        await talk(mode, *rest)
 
 
 asyncio.run(main(*sys.argv[1:]))

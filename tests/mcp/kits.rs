@@ -39,32 +39,36 @@ async fn the_python_sdk_reads_the_registry_in_both_modes() {
         ("auto", REVISIONS[0]),
         (REVISIONS[0], REVISIONS[0]),
     ];
-    for (mode, revision) in modes {
-        for transport in ["http", "stdio"] {
-            for token in [None, Some(&token)] {
-                // Without the settings of the user who runs the tests, which the program would read.
-                let mut command = registry([""; 0]);
-                let mut client = Command::new(prepared("A2A_REGISTRY_TEST_MCP"));
-                client
-                    .args(["-B", "-u", "-W", "ignore"])
-                    .arg(script("mcp_client.py"));
-                for (name, value) in command.as_std_mut().get_envs() {
-                    match value {
-                        Some(value) => client.env(name, value),
-                        None => client.env_remove(name),
-                    };
-                }
-                client.args([mode, transport]);
-                match transport {
-                    "http" => client.arg(format!("{}/mcp", served.url)).args(token),
-                    _ => client.arg(binary()).env("A2A_REGISTRY_URL", &served.url),
+    let names = modes.map(|(mode, _)| mode).join(",");
+    for transport in ["http", "stdio"] {
+        for token in [None, Some(&token)] {
+            // Without the settings of the user who runs the tests, which the program would read.
+            let mut command = registry([""; 0]);
+            let mut client = Command::new(prepared("A2A_REGISTRY_TEST_MCP"));
+            client
+                .args(["-B", "-u", "-W", "ignore"])
+                .arg(script("mcp_client.py"));
+            for (name, value) in command.as_std_mut().get_envs() {
+                match value {
+                    Some(value) => client.env(name, value),
+                    None => client.env_remove(name),
                 };
-                if let (Some(token), "stdio") = (token, transport) {
-                    client.env("A2A_REGISTRY_TOKEN", token);
-                }
-                let told = told(&Program::run(client).await);
+            }
+            client.args([names.as_str(), transport]);
+            match transport {
+                "http" => client.arg(format!("{}/mcp", served.url)).args(token),
+                _ => client.arg(binary()).env("A2A_REGISTRY_URL", &served.url),
+            };
+            if let (Some(token), "stdio") = (token, transport) {
+                client.env("A2A_REGISTRY_TOKEN", token);
+            }
+            let finished = Program::run(client).await;
+            assert!(finished.status.success(), "{finished:#?}");
+            assert_eq!(finished.stdout.len(), modes.len(), "{finished:#?}");
+            for ((mode, revision), line) in modes.iter().zip(&finished.stdout) {
+                let told: Value = serde_json::from_str(line).unwrap();
                 assert_eq!(
-                    told["revision"], revision,
+                    told["revision"], *revision,
                     "{mode} over {transport}: {told:#}"
                 );
                 let mut tools: Vec<_> = TOOLS.to_vec();

@@ -21,6 +21,8 @@ pub struct Browser {
     page: WebDriver,
     driver: Program,
     address: String,
+    /// For what `page` has no command for.
+    client: reqwest::Client,
     _profile: TempDir,
 }
 
@@ -92,6 +94,7 @@ impl Browser {
             page,
             driver,
             address,
+            client: http(),
             _profile: profile,
         }
     }
@@ -164,7 +167,8 @@ impl Browser {
             self.page.session_id()
         );
         let body = json!({"cmd": command, "params": parameters});
-        let answer = http().post(address).json(&body).send().await.unwrap();
+        let answer = self.client.post(address).json(&body).send().await;
+        let answer = answer.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
         assert!(status.is_success(), "{command}: {text}");

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
-use super::streams::streamers;
+use super::streams::Streamer;
 use crate::support::program::{Finished, Program, registry, text};
 
 /// `send -i` with these further words, and these lines typed.
@@ -16,9 +16,8 @@ async fn talk(state: &TempDir, card: &str, more: &[&str], lines: &str) -> Finish
     Program::run_with_input(command, lines.as_bytes()).await
 }
 
-#[tokio::test]
-async fn lines_are_turns_of_one_conversation() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn lines_are_turns_of_one_conversation(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let state = TempDir::new().unwrap();
         let lines = "ask me\n\nthe blue one\nwork in pieces\n";
         let finished = talk(&state, &streamer.card, &[], lines).await;

@@ -8,12 +8,11 @@ use tempfile::TempDir;
 
 use super::card_of;
 use super::raw::{RawReply, RawServer};
-use super::streams::{Binding, Streamer, streamers};
+use super::streams::{Binding, Streamer};
 use crate::support::program::{Program, assert_ended, registry};
 use crate::support::sdk::Sdk;
 
-#[tokio::test]
-async fn files_and_data_come_back_as_they_were_sent() {
+pub(super) async fn files_and_data_come_back_as_they_were_sent(streamers: &[Streamer]) {
     let folder = TempDir::new().unwrap();
     let (picture, text) = (
         folder.path().join("shell.png"),
@@ -23,8 +22,7 @@ async fn files_and_data_come_back_as_they_were_sent() {
     fs::write(&text, "a shell").unwrap();
     let (picture, text, folder) = (&picture, &text, folder.path());
     join_all(
-        streamers()
-            .await
+        streamers
             .iter()
             .enumerate()
             .map(|(nth, streamer)| async move {

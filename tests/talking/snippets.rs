@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::streams::{Binding, Streamer, streamers};
+use super::streams::{Binding, Streamer};
 use super::{CARD, card};
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{Program, text};
@@ -45,10 +45,8 @@ fn only(streamer: &Streamer) -> Option<Origin> {
     Some(origin)
 }
 
-#[tokio::test]
-async fn each_snippet_runs_as_pasted() {
+pub(super) async fn each_snippet_runs_as_pasted(streamers: &[Streamer]) {
     let registry = Setup::new().approve_all().start().await;
-    let streamers = streamers().await;
     let cells = streamers.iter().filter(|streamer| {
         let sdk = streamer.sdk;
         matches!(sdk, Sdk::Without | Sdk::Py02 | Sdk::Py03 | Sdk::Py1)

@@ -121,9 +121,8 @@ fn snake_card_of(url: &str) -> Origin {
     origin
 }
 
-#[tokio::test]
-async fn answers_of_every_sdk_are_printed_as_they_stream() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn answers_of_every_sdk_are_printed_as_they_stream(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let name = streamer.name();
         let sent = registry(["send", "--direct", &streamer.card, "work in pieces"]);
         let finished = Program::run(sent).await;

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::streams::{Binding, Streamer, streamers};
+use super::streams::{Binding, Streamer};
 use crate::support::program::{Finished, Program, after, assert_ended, registry, text};
 use crate::support::sdk::Sdk;
 
@@ -21,9 +21,8 @@ async fn typed(command: &str) -> Finished {
     .await
 }
 
-#[tokio::test]
-async fn a_question_is_answered_with_the_printed_command() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn a_question_is_answered_with_the_printed_command(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let Streamer { sdk, card, .. } = streamer;
         let name = streamer.name();
         let asked = run(&["send", "--direct", card, "ask me"]).await;
@@ -46,9 +45,8 @@ async fn a_question_is_answered_with_the_printed_command() {
     .await;
 }
 
-#[tokio::test]
-async fn a_task_is_read_listed_followed_and_cancelled() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn a_task_is_read_listed_followed_and_cancelled(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let Streamer { card, .. } = streamer;
         let name = streamer.name();
         let sent = Program::start(registry([
@@ -104,9 +102,8 @@ async fn a_task_is_read_listed_followed_and_cancelled() {
     .await;
 }
 
-#[tokio::test]
-async fn an_extended_card_is_shown() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn an_extended_card_is_shown(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let name = streamer.name();
         let shown = run(&["show", "--direct", &streamer.card, "--extended"]).await;
         match streamer.sdk {

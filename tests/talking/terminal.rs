@@ -6,7 +6,7 @@ use futures::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
-use super::streams::{Streamer, streamers};
+use super::streams::{Binding, Streamer};
 use crate::support::binary;
 use crate::support::program::{Finished, Program, assert_ended, registry, text};
 use crate::support::sdk::Sdk;
@@ -57,9 +57,10 @@ pub async fn at_a_terminal_in(
     Program::run(command).await
 }
 
-#[tokio::test]
-async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_task() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_task(
+    streamers: &[Streamer],
+) {
+    join_all(streamers.iter().map(|streamer| async move {
         let sent = registry(["send", "--direct", &streamer.card, "work for ever"]);
         let program = Program::start(sent);
         assert_eq!(program.line("one").await, "one", "{}", streamer.name());
@@ -73,11 +74,12 @@ async fn text_is_printed_while_the_agent_works_and_an_interruption_leaves_the_ta
     .await;
 }
 
-#[tokio::test]
-async fn a_binding_is_chosen_among_those_of_the_card() {
-    join_all(Sdk::ALL.map(|sdk| async move {
-        let agent = sdk.agent().await;
-        let card = agent.card_url(sdk);
+pub(super) async fn a_binding_is_chosen_among_those_of_the_card(streamers: &[Streamer]) {
+    let own_cards = streamers.iter().filter(|streamer| {
+        streamer.binding == Binding::JsonRpc && Sdk::ALL.contains(&streamer.sdk)
+    });
+    join_all(own_cards.map(|streamer| async move {
+        let (sdk, card) = (streamer.sdk, &streamer.card);
         for (binding, version) in [
             ("HTTP+JSON", "1.0"),
             ("jsonrpc", "1.0"),
@@ -87,7 +89,7 @@ async fn a_binding_is_chosen_among_those_of_the_card() {
             let words = [
                 "send",
                 "--direct",
-                &card,
+                card,
                 "hi",
                 "--binding",
                 binding,
@@ -117,7 +119,7 @@ async fn a_binding_is_chosen_among_those_of_the_card() {
         }
         if sdk == Sdk::Node {
             // Its card names a bare host and port, which means TLS unless the user says otherwise.
-            let words = ["send", "--direct", &card, "hi", "--binding", "GRPC"];
+            let words = ["send", "--direct", card, "hi", "--binding", "GRPC"];
             let finished = Program::run(registry(words)).await;
             assert_ended(&finished, 2, "no connection to https://127.0.0.1");
         }
@@ -125,9 +127,8 @@ async fn a_binding_is_chosen_among_those_of_the_card() {
     .await;
 }
 
-#[tokio::test]
-async fn at_a_terminal_an_interruption_asks_before_it_cancels() {
-    join_all(streamers().await.iter().map(|streamer| async move {
+pub(super) async fn at_a_terminal_an_interruption_asks_before_it_cancels(streamers: &[Streamer]) {
+    join_all(streamers.iter().map(|streamer| async move {
         let Streamer { sdk, card, .. } = streamer;
         let send = ["send", "--direct", card, "work for ever"];
         let no = at_a_terminal(&["one\r\n", "\x03", "[y/N] ", "n\n"], &send).await;

@@ -25,6 +25,7 @@ mod tls;
 mod tokens;
 mod unread;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
@@ -36,7 +37,10 @@ use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::test::{TestRequest, init_service};
 use actix_web::web;
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::tokens::token_create;
@@ -52,9 +56,14 @@ use crate::network::Network;
 /// The admin's token in every test.
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
+/// Sends a request through the application, and reads the whole response.
+type SendRequest = Rc<dyn Fn(TestRequest) -> LocalBoxFuture<'static, TestResponse>>;
+
 /// A registry of its own for one test.
 pub(crate) struct Registry {
     pub(crate) state: web::Data<State>,
+    /// Built once, by the first request: building all routes takes longer than most requests.
+    application: OnceCell<SendRequest>,
     _folder: tempfile::TempDir,
 }
 
@@ -86,6 +95,7 @@ impl Registry {
         let state = State::new(started.context, metrics, CancellationToken::new());
         Self {
             state: web::Data::new(state),
+            application: OnceCell::new(),
             _folder: folder,
         }
     }
@@ -142,15 +152,28 @@ impl Registry {
         self.ask(bearer(request, token)).await
     }
 
-    /// Sends one request to a server of its own, and reads the whole response.
+    /// Sends one request, and reads the whole response.
     async fn ask(&self, request: TestRequest) -> TestResponse {
-        let service = init_service(application(self.state.clone())).await;
-        TestResponse::read(service.call(request.to_request()).await.unwrap()).await
+        let build = || build_application(self.state.clone());
+        let send = self.application.get_or_init(build).await;
+        send(request).await
     }
 
     async fn get(&self, path: &str) -> TestResponse {
         self.ask(TestRequest::get().uri(path)).await
     }
+}
+
+async fn build_application(state: web::Data<State>) -> SendRequest {
+    let service = Rc::new(init_service(application(state)).await);
+    Rc::new(move |request: TestRequest| {
+        let service = Rc::clone(&service);
+        let answer = async move {
+            let response = service.call(request.to_request()).await;
+            TestResponse::read(response.unwrap()).await
+        };
+        answer.boxed_local()
+    })
 }
 
 /// A response, read to its end.
