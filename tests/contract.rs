@@ -7,6 +7,7 @@ mod generated;
 mod sweep;
 
 use a2a_registry_api::Hit;
+use a2a_registry_domain::facet::Facet;
 use a2a_registry_server::openapi::operations::{Operation, all as operations};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
@@ -20,6 +21,16 @@ use crate::support::setup::Setup;
 
 /// The checked-in document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
+
+/// What people read about the contract.
+const CONTRACT: &str = include_str!("../docs/contract.md");
+
+#[test]
+fn every_filter_is_in_the_contract_as_people_read_it() {
+    for facet in Facet::ALL {
+        assert!(CONTRACT.contains(&format!("`{facet}`")), "{facet}");
+    }
+}
 
 /// A registry with one approved agent, and the origin that publishes its card.
 async fn with_an_agent() -> (ServingRegistry, Origin, Hit) {

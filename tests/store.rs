@@ -6,7 +6,7 @@ use std::sync::Arc;
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
+use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::signature::SignatureState;
@@ -48,40 +48,17 @@ async fn a_domain(store: &Store) -> i64 {
 }
 
 fn agent_row(id: u128, domain_id: i64) -> agent::Model {
+    let name = "bytes.agents-test.com".to_owned();
     agent::Model {
-        id: Uuid::from_u128(id),
-        domain_id,
-        domain: "bytes.agents-test.com".into(),
-        slot: format!("slot {id}"),
-        urn: None,
-        lifecycle: Lifecycle::Pending.into(),
-        deprecation: None,
-        visibility: Visibility::Public.into(),
-        labels: "{}".into(),
-        pins: String::new(),
-        claimed_by: None,
-        owner_id: None,
-        submitter: None,
-        sponsor_id: None,
-        derived_queries: false,
-        audience: None,
-        collections: None,
-        collection_audience: None,
-        approved_version: None,
-        certified_at: None,
-        recertify_at: None,
-        newest_version: None,
         tls: true,
-        liveness: LivenessState::Fresh.into(),
-        liveness_reason: None,
         last_seen_at: None,
-        last_changed_at: None,
-        gone_since: None,
-        changes_since: 0,
-        changes: 0,
-        created_at: 0,
-        updated_at: 0,
-        retired_at: None,
+        ..agent::Model::found(
+            Uuid::from_u128(id),
+            domain_id,
+            name,
+            format!("slot {id}"),
+            0,
+        )
     }
 }
 

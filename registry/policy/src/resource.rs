@@ -168,3 +168,26 @@ fn attributes(facts: &AgentFacts, collections: &[String]) -> HashMap<String, Res
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use cedar_policy::{Entities, Schema};
+
+    use super::*;
+    use crate::SCHEMA;
+
+    #[test]
+    fn an_agent_has_every_attribute_of_the_schema_and_no_other() {
+        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).unwrap();
+        let facts = AgentFacts {
+            id: "a1".to_owned(),
+            domain: "agents.example.com".to_owned(),
+            ..AgentFacts::default()
+        };
+        let (_, entities) = facts.entities(&[]).unwrap();
+        let checked = Entities::from_entities(entities, Some(&schema));
+        assert!(checked.is_ok(), "{checked:?}");
+    }
+}

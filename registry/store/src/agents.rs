@@ -6,8 +6,8 @@ use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
 use a2a_registry_domain::ownership::DomainState;
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, Iterable, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
@@ -273,38 +273,10 @@ impl Write {
             return Ok(());
         }
         self.changed.domains(rows.iter().map(|row| row.domain_id));
+        let changeable = C::iter()
+            .filter(|column| !matches!(column, C::Id | C::DomainId | C::Domain | C::CreatedAt));
         let conflict = OnConflict::column(C::Id)
-            .update_columns([
-                C::Slot,
-                C::Urn,
-                C::Lifecycle,
-                C::Deprecation,
-                C::Visibility,
-                C::Audience,
-                C::Collections,
-                C::CollectionAudience,
-                C::Labels,
-                C::Pins,
-                C::ClaimedBy,
-                C::OwnerId,
-                C::Submitter,
-                C::SponsorId,
-                C::DerivedQueries,
-                C::ApprovedVersion,
-                C::CertifiedAt,
-                C::RecertifyAt,
-                C::NewestVersion,
-                C::Tls,
-                C::Liveness,
-                C::LivenessReason,
-                C::LastSeenAt,
-                C::LastChangedAt,
-                C::GoneSince,
-                C::ChangesSince,
-                C::Changes,
-                C::UpdatedAt,
-                C::RetiredAt,
-            ])
+            .update_columns(changeable)
             .to_owned();
         self.insert_rows(
             rows.into_iter().map(IntoActiveModel::into_active_model),

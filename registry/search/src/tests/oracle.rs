@@ -80,12 +80,12 @@ fn random_values(dice: &mut Dice, facet: Facet, skills: &[SkillText]) -> Vec<Str
         Facet::Auth => dice.some(&["none", "oauth2"], 1),
         Facet::InputMode => dice.some(&["text/plain", "image/png"], 2),
         Facet::OutputMode => dice.some(&["text/plain"], 1),
-        Facet::Label => dice.some(&["team=a", "team=b"], 1),
         Facet::Trust => one_of(&["none", "L0", "L1", "L2", "L4"]),
         Facet::Lifecycle => one_of(&LIFECYCLES),
         Facet::Liveness => one_of(&LIVENESS),
         Facet::Signature => one_of(&SIGNATURES),
         Facet::Unmanaged => one_of(&["true", "false", "false", "false"]),
+        _ => dice.some(&["team=a", "team=b"], 1),
     }
 }
 
@@ -104,12 +104,12 @@ fn random_filters(dice: &mut Dice) -> Filters {
             Facet::Domain => vec![format!("d{}.example", dice.below(70))],
             Facet::Auth => dice.some(&["none", "oauth2"], 1),
             Facet::InputMode | Facet::OutputMode => dice.some(&["text/plain"], 1),
-            Facet::Label => dice.some(&["team=a"], 1),
             Facet::Trust => dice.some(&["L0", "L1", "L2", "L3", "L4"], 4),
             Facet::Lifecycle => dice.some(&LIFECYCLES, 2),
             Facet::Liveness => dice.some(&LIVENESS, 2),
             Facet::Signature => dice.some(&SIGNATURES, 2),
             Facet::Unmanaged => dice.some(&["true", "false"], 2),
+            _ => dice.some(&["team=a"], 1),
         };
     }
     filters

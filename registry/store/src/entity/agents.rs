@@ -72,6 +72,47 @@ pub mod agent {
         pub retired_at: Option<i64>,
     }
 
+    impl Model {
+        /// An agent whose card was fetched for the first time.
+        pub fn found(id: Uuid, domain_id: i64, domain: String, slot: String, now: i64) -> Self {
+            Self {
+                id,
+                domain_id,
+                domain,
+                slot,
+                urn: None,
+                lifecycle: Lifecycle::Pending.into(),
+                deprecation: None,
+                visibility: Visibility::Public.into(),
+                audience: None,
+                collections: None,
+                collection_audience: None,
+                labels: "{}".into(),
+                pins: String::new(),
+                claimed_by: None,
+                owner_id: None,
+                submitter: None,
+                sponsor_id: None,
+                derived_queries: false,
+                approved_version: None,
+                certified_at: None,
+                recertify_at: None,
+                newest_version: None,
+                tls: false,
+                liveness: LivenessState::Fresh.into(),
+                liveness_reason: None,
+                last_seen_at: Some(now),
+                last_changed_at: None,
+                gone_since: None,
+                changes_since: now,
+                changes: 0,
+                created_at: now,
+                updated_at: now,
+                retired_at: None,
+            }
+        }
+    }
+
     enum_columns! { "agents", id:
         lifecycle -> Lifecycle,
         visibility -> Visibility,

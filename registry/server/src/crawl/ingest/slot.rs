@@ -2,7 +2,6 @@
 
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 use a2a_registry_domain::role::{Permission, Role};
 use a2a_registry_domain::source::SourceKind;
 use a2a_registry_store::entity::{agent, source, source_registrant};
@@ -191,42 +190,12 @@ fn new_agent(
     let registrants = group.standings.registrants(source);
     let owner_id = domain.owner_at(ledger.now());
     let now = ledger.now().0;
+    let id = ledger.new_id();
     let agent = agent::Model {
-        id: ledger.new_id(),
-        domain_id,
-        domain: domain.name.clone(),
-        slot,
-        urn: None,
-        lifecycle: Lifecycle::Pending.into(),
-        deprecation: None,
-        visibility: Visibility::Public.into(),
-        labels: "{}".into(),
-        pins: String::new(),
-        claimed_by: None,
         owner_id,
         submitter: registrants.iter().find_map(|one| one.account_id),
-        sponsor_id: None,
-        derived_queries: false,
-        audience: None,
-        collections: None,
-        collection_audience: None,
-        approved_version: None,
-        certified_at: None,
-        recertify_at: None,
-        newest_version: None,
-        tls: false,
-        liveness: LivenessState::Fresh.into(),
-        liveness_reason: None,
-        last_seen_at: Some(now),
-        last_changed_at: None,
-        gone_since: None,
-        changes_since: now,
-        changes: 0,
-        created_at: now,
-        updated_at: now,
-        retired_at: None,
+        ..agent::Model::found(id, domain_id, domain.name.clone(), slot, now)
     };
-    let id = agent.id;
     let data = json!({"domain": agent.domain, "slot": agent.slot});
     ledger.agent_event(EventKind::AgentDiscovered, id, CRAWLER, data);
     group.add_agent(AgentState {
