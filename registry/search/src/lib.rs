@@ -99,8 +99,8 @@ pub use overlay::ChangedAgent;
 pub use property::{ExactFilter, MAX_ATTRIBUTES, MAX_COUNTED, Property, ValueCount, ValueCounts};
 pub use rebuild::Rebuild;
 pub use request::{
-    Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_QUERY_WORDS,
-    MAX_WITHIN, Meaning, SearchRequest, Sort, SortPosition, SortValue,
+    Filters, HitParts, MAX_EXPLAINED, MAX_FILTER_VALUES, MAX_LIMIT, MAX_QUERY_WORDS, MAX_WITHIN,
+    Meaning, SearchRequest, Sort, SortPosition, SortValue,
 };
 pub use schema::SCHEMA_VERSION;
 pub use similar::{MAX_SIMILAR, SimilarAgents, SimilarRequest};
