@@ -1,7 +1,6 @@
 //! Reasons why a document is not read at all, and the rules that it breaks.
 
-use crate::rule::Rule;
-use crate::rule::Severity::Error;
+use crate::rule::{Rule, rule_table};
 use crate::scan::MAX_DEPTH;
 
 /// Size of the largest card that is read: 1 MiB.
@@ -37,37 +36,23 @@ pub enum ParseError {
     },
 }
 
-const TOO_LARGE: Rule = Rule::new(
-    "document.too-large",
-    Error,
-    "registry",
-    "at most 1 MiB",
-    "shorten the card, or move details to an extended card",
-);
-const TOO_DEEP: Rule = Rule::new(
-    "document.too-deep",
-    Error,
-    "registry",
-    "arrays and objects at most 64 levels deep",
-    "flatten the document",
-);
-const NOT_JSON: Rule = Rule::new(
-    "document.not-json",
-    Error,
-    "RFC 8259",
-    "JSON in UTF-8",
-    "correct the document at this position",
-);
-const NOT_A_CARD: Rule = Rule::new(
-    "document.not-a-card",
-    Error,
-    "1.0 §4.4.1",
-    "an object with the agent's `name`",
-    "serve the agent card at this URL",
-);
+rule_table! {
+    /// All of these rules.
+    REFUSAL:
 
-/// All of these rules.
-pub(crate) static REFUSAL: &[Rule] = &[TOO_LARGE, TOO_DEEP, NOT_JSON, NOT_A_CARD];
+    TOO_LARGE = "document.too-large", Error, "registry",
+        "at most 1 MiB",
+        "shorten the card, or move details to an extended card";
+    TOO_DEEP = "document.too-deep", Error, "registry",
+        "arrays and objects at most 64 levels deep",
+        "flatten the document";
+    NOT_JSON = "document.not-json", Error, "RFC 8259",
+        "JSON in UTF-8",
+        "correct the document at this position";
+    NOT_A_CARD = "document.not-a-card", Error, "1.0 §4.4.1",
+        "an object with the agent's `name`",
+        "serve the agent card at this URL";
+}
 
 impl ParseError {
     /// The rule that the document breaks.

@@ -40,21 +40,27 @@ pub struct Rule {
     pub hint: &'static str,
 }
 
-impl Rule {
-    /// A rule, with the columns of its table in order.
-    pub(crate) const fn new(
-        id: &'static str,
-        severity: Severity,
-        section: &'static str,
-        summary: &'static str,
-        hint: &'static str,
-    ) -> Self {
-        Rule {
-            id,
-            severity,
-            section,
-            summary,
-            hint,
-        }
-    }
+/// Defines a table of rules, with a constant for each. A row has the rule's identifier, its severity and its section, then
+/// what it requires, then how to fix a breach.
+macro_rules! rule_table {
+    (
+        $(#[$meta:meta])*
+        $table:ident:
+        $($name:ident = $id:literal, $severity:ident, $section:literal, $summary:literal, $hint:literal;)+
+    ) => {
+        $(
+            pub(crate) const $name: $crate::rule::Rule = $crate::rule::Rule {
+                id: $id,
+                severity: $crate::rule::Severity::$severity,
+                section: $section,
+                summary: $summary,
+                hint: $hint,
+            };
+        )+
+
+        $(#[$meta])*
+        pub(crate) static $table: &[$crate::rule::Rule] = &[$($name),+];
+    };
 }
+
+pub(crate) use rule_table;

@@ -9,8 +9,7 @@ use super::entry::{SignatureEntry, VerificationResult};
 use super::uncovered_list::{Concern, Uncovered, UncoveredList};
 use crate::document::{self, Nul};
 use crate::finding::{Finding, Findings, MAX_FINDINGS};
-use crate::rule::Rule;
-use crate::rule::Severity::{Info, Warning};
+use crate::rule::rule_table;
 
 /// The members of a card that a signature in that form does not cover, at most [`super::MAX_UNCOVERED`], in the
 /// card's order. The top-level `signatures` is not listed, since no signature covers itself.
@@ -32,32 +31,20 @@ fn uncovered_of(document: &Value, form: CanonicalForm) -> Vec<Uncovered> {
     }
 }
 
-/// The rules of this file. They concern verified signatures, so the linter does not check them.
-pub(crate) static SIGNATURE: &[Rule] = &[UNCOVERED_SECURITY, UNCOVERED_ADDRESS, UNCOVERED];
+rule_table! {
+    /// The rules of this file. They concern verified signatures, so the linter does not check them.
+    SIGNATURE:
 
-const UNCOVERED_SECURITY: Rule = Rule {
-    id: "signature.uncovered-security",
-    severity: Warning,
-    section: "1.0 §8.4.1",
-    summary: "security members that the signature covers",
-    hint: "anybody can change or remove them without breaking this signature: write them in the form of 1.0, with scopes, or sign the card as it is served",
-};
-
-const UNCOVERED_ADDRESS: Rule = Rule {
-    id: "signature.uncovered-address",
-    severity: Warning,
-    section: "1.0 §8.4.1",
-    summary: "addresses that the signature covers",
-    hint: "add the address to `supportedInterfaces` too, or remove it: anybody can replace it without breaking this signature",
-};
-
-const UNCOVERED: Rule = Rule {
-    id: "signature.uncovered",
-    severity: Info,
-    section: "1.0 §8.4.1",
-    summary: "members that the signature covers",
-    hint: "do not rely on the member: anybody can change it without breaking this signature",
-};
+    UNCOVERED_SECURITY = "signature.uncovered-security", Warning, "1.0 §8.4.1",
+        "security members that the signature covers",
+        "anybody can change or remove them without breaking this signature: write them in the form of 1.0, with scopes, or sign the card as it is served";
+    UNCOVERED_ADDRESS = "signature.uncovered-address", Warning, "1.0 §8.4.1",
+        "addresses that the signature covers",
+        "add the address to `supportedInterfaces` too, or remove it: anybody can replace it without breaking this signature";
+    UNCOVERED = "signature.uncovered", Info, "1.0 §8.4.1",
+        "members that the signature covers",
+        "do not rely on the member: anybody can change it without breaking this signature";
+}
 
 /// Findings about members that no valid signature of a card covers, the most important first: security members
 /// (`signature.uncovered-security`), addresses of 0.x that are not among the covered interfaces
