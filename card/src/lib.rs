@@ -49,6 +49,7 @@ mod convert;
 mod diff;
 mod digest;
 mod document;
+mod enums;
 mod exact_json;
 mod facets;
 mod family;

@@ -2,26 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// For information.
-    Info,
-    /// It works today, but some clients may fail.
-    Warning,
-    /// The card breaks a rule of its own version.
-    Error,
-}
+use crate::named_enum;
 
-impl Severity {
-    /// The name used in JSON: `info`, `warning` or `error`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+named_enum! {
+    /// The severity of a finding.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Severity {
+        /// For information.
+        Info = "info",
+        /// It works today, but some clients may fail.
+        Warning = "warning",
+        /// The card breaks a rule of its own version.
+        Error = "error",
     }
 }
 

@@ -34,17 +34,6 @@ pub enum Liveness {
     Gone,
 }
 
-impl Liveness {
-    /// The name used in the API and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Stale => "stale",
-            Self::Gone => "gone",
-        }
-    }
-}
-
 /// The facts about a source's fetches since the last good one that its liveness is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct History {

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use a2a_card::Parsed;
+use a2a_card::{Parsed, named_enum};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use url::Url;
@@ -172,99 +172,45 @@ pub struct Attempt {
     pub elapsed_ms: u32,
 }
 
-/// The outcome of one request. The names are part of the API (`last_attempt.outcome`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AttemptOutcome {
-    /// Status 200 with a card.
-    Card,
-    /// Status 304.
-    NotModified,
-    /// Status 200 with something that is not a card, or not JSON.
-    NotACard,
-    /// Status 200 with a catalog.
-    Catalog,
-    /// Status 200 with something that is not a catalog, or not JSON, where a catalog was expected.
-    NotACatalog,
-    /// Status 404.
-    NotFound,
-    /// Status 410.
-    Gone,
-    /// Status 401 or 403.
-    Forbidden,
-    /// Status 429, or 503 with `Retry-After`.
-    Throttled,
-    /// Any other status, 5xx included.
-    BadStatus,
-    /// A redirect that was not followed: too many, to another registrable domain, or malformed.
-    BadRedirect,
-    /// A response that is too large, has too many headers, or is badly encoded.
-    BadBody,
-    /// The guard refused the target; nothing was sent to it.
-    Refused,
-    /// The name does not exist (NXDOMAIN, or no address).
-    NoSuchHost,
-    /// The name could not be resolved for now (SERVFAIL, timeout).
-    DnsFailure,
-    /// No connection was made.
-    Unreachable,
-    /// TLS failed: expired, self-signed, wrong name, too old.
-    TlsInvalid,
-    /// A time limit passed.
-    Timeout,
-}
-
-impl AttemptOutcome {
-    /// Every outcome, in the order of declaration.
-    pub const ALL: [Self; 18] = [
-        Self::Card,
-        Self::NotModified,
-        Self::NotACard,
-        Self::Catalog,
-        Self::NotACatalog,
-        Self::NotFound,
-        Self::Gone,
-        Self::Forbidden,
-        Self::Throttled,
-        Self::BadStatus,
-        Self::BadRedirect,
-        Self::BadBody,
-        Self::Refused,
-        Self::NoSuchHost,
-        Self::DnsFailure,
-        Self::Unreachable,
-        Self::TlsInvalid,
-        Self::Timeout,
-    ];
-
-    /// The outcome of that name, if there is one.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == name)
-    }
-
-    /// The name used in the API and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Card => "card",
-            Self::NotModified => "not_modified",
-            Self::NotACard => "not_a_card",
-            Self::Catalog => "catalog",
-            Self::NotACatalog => "not_a_catalog",
-            Self::NotFound => "not_found",
-            Self::Gone => "gone",
-            Self::Forbidden => "forbidden",
-            Self::Throttled => "throttled",
-            Self::BadStatus => "bad_status",
-            Self::BadRedirect => "bad_redirect",
-            Self::BadBody => "bad_body",
-            Self::Refused => "refused",
-            Self::NoSuchHost => "no_such_host",
-            Self::DnsFailure => "dns_failure",
-            Self::Unreachable => "unreachable",
-            Self::TlsInvalid => "tls_invalid",
-            Self::Timeout => "timeout",
-        }
+named_enum! {
+    /// The outcome of one request. The names are part of the API (`last_attempt.outcome`).
+    pub enum AttemptOutcome {
+        /// Status 200 with a card.
+        Card = "card",
+        /// Status 304.
+        NotModified = "not_modified",
+        /// Status 200 with something that is not a card, or not JSON.
+        NotACard = "not_a_card",
+        /// Status 200 with a catalog.
+        Catalog = "catalog",
+        /// Status 200 with something that is not a catalog, or not JSON, where a catalog was expected.
+        NotACatalog = "not_a_catalog",
+        /// Status 404.
+        NotFound = "not_found",
+        /// Status 410.
+        Gone = "gone",
+        /// Status 401 or 403.
+        Forbidden = "forbidden",
+        /// Status 429, or 503 with `Retry-After`.
+        Throttled = "throttled",
+        /// Any other status, 5xx included.
+        BadStatus = "bad_status",
+        /// A redirect that was not followed: too many, to another registrable domain, or malformed.
+        BadRedirect = "bad_redirect",
+        /// A response that is too large, has too many headers, or is badly encoded.
+        BadBody = "bad_body",
+        /// The guard refused the target; nothing was sent to it.
+        Refused = "refused",
+        /// The name does not exist (NXDOMAIN, or no address).
+        NoSuchHost = "no_such_host",
+        /// The name could not be resolved for now (SERVFAIL, timeout).
+        DnsFailure = "dns_failure",
+        /// No connection was made.
+        Unreachable = "unreachable",
+        /// TLS failed: expired, self-signed, wrong name, too old.
+        TlsInvalid = "tls_invalid",
+        /// A time limit passed.
+        Timeout = "timeout",
     }
 }
 

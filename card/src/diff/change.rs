@@ -1,71 +1,30 @@
 //! Changes, their classes, and the difference of two cards.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::SignatureState;
+use crate::{SignatureState, named_enum};
 
 /// Most changes listed for one pair of cards; [`CardDiff::class`] counts all of them.
 pub const MAX_CHANGES: usize = 200;
 
-/// The importance of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeClass {
-    /// Not noticeable by any caller: the card was signed again with the same key.
-    None,
-    /// Needs no review: a version, a link on the same host, order.
-    Low,
-    /// Needs a review: texts, new skills and capabilities, and everything that no rule knows.
-    High,
-    /// Decides which server a caller talks to and with which credentials, or whose signature vouches for the card.
-    Critical,
-}
-
-impl ChangeClass {
-    /// Every class, the least important first.
-    pub const ALL: [ChangeClass; 4] = [
-        ChangeClass::None,
-        ChangeClass::Low,
-        ChangeClass::High,
-        ChangeClass::Critical,
-    ];
-
-    /// The name used in JSON: `none`, `low`, `high` or `critical`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChangeClass::None => "none",
-            ChangeClass::Low => "low",
-            ChangeClass::High => "high",
-            ChangeClass::Critical => "critical",
-        }
+named_enum! {
+    /// The importance of a change.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ChangeClass {
+        /// Not noticeable by any caller: the card was signed again with the same key.
+        None = "none",
+        /// Needs no review: a version, a link on the same host, order.
+        Low = "low",
+        /// Needs a review: texts, new skills and capabilities, and everything that no rule knows.
+        High = "high",
+        /// Decides which server a caller talks to and with which credentials, or whose signature vouches for the card.
+        Critical = "critical",
     }
-}
 
-impl fmt::Display for ChangeClass {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-/// The text is not the name of a change class.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no change class is called {0:?}")]
-pub struct UnknownChangeClass(pub String);
-
-impl FromStr for ChangeClass {
-    type Err = UnknownChangeClass;
-
-    /// Reads the name that [`ChangeClass::as_str`] gives.
-    fn from_str(name: &str) -> Result<Self, UnknownChangeClass> {
-        ChangeClass::ALL
-            .into_iter()
-            .find(|class| class.as_str() == name)
-            .ok_or_else(|| UnknownChangeClass(name.to_owned()))
-    }
+    /// The text is not the name of a change class.
+    error UnknownChangeClass = "no change class is called {0:?}";
 }
 
 /// One change.

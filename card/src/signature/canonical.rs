@@ -1,7 +1,5 @@
 //! The canonical forms: the bytes of a card that a signature may cover.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::project::Projection;
@@ -10,47 +8,23 @@ use super::schema::{CARD_0_3, CARD_1_0};
 use super::uncovered_list::UncoveredList;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
+use crate::named_enum;
 use crate::pointer::Pointer;
 
-/// A canonical form of a card. All of them leave out the top-level `signatures`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CanonicalForm {
-    /// `sdk`: the members of 1.0 in RFC 8785, without defaults that the protocol does not distinguish from absence,
-    /// and without empty texts, lists and objects at any depth. The SDKs for 1.0 sign this form.
-    Sdk,
-    /// `strict`: the members of 1.0 in RFC 8785, by the rules of presence in 1.0 §8.4.1: REQUIRED members and
-    /// `optional` ones that are set are kept even if they are empty.
-    Strict,
-    /// `plain`: every member as received, in RFC 8785.
-    Plain,
-    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is not RFC 8785. Only for a card without
-    /// `supportedInterfaces`.
-    V0_3,
-}
-
-impl CanonicalForm {
-    /// Every form, in the order in which they are tried.
-    pub const ALL: [CanonicalForm; 4] = [
-        CanonicalForm::Sdk,
-        CanonicalForm::Strict,
-        CanonicalForm::Plain,
-        CanonicalForm::V0_3,
-    ];
-
-    /// The stable name, as each variant's description gives it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CanonicalForm::Sdk => "sdk",
-            CanonicalForm::Strict => "strict",
-            CanonicalForm::Plain => "plain",
-            CanonicalForm::V0_3 => "0.3",
-        }
-    }
-}
-
-impl fmt::Display for CanonicalForm {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
+named_enum! {
+    /// A canonical form of a card. All of them leave out the top-level `signatures`.
+    pub enum CanonicalForm {
+        /// `sdk`: the members of 1.0 in RFC 8785, without defaults that the protocol does not distinguish from absence,
+        /// and without empty texts, lists and objects at any depth. The SDKs for 1.0 sign this form.
+        Sdk = "sdk",
+        /// `strict`: the members of 1.0 in RFC 8785, by the rules of presence in 1.0 §8.4.1: REQUIRED members and
+        /// `optional` ones that are set are kept even if they are empty.
+        Strict = "strict",
+        /// `plain`: every member as received, in RFC 8785.
+        Plain = "plain",
+        /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is not RFC 8785. Only for a card without
+        /// `supportedInterfaces`.
+        V0_3 = "0.3",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Results of verifying the signatures of a card.
 
 use super::canonical::CanonicalForm;
+use crate::named_enum;
 
 /// Most entries of a card's `signatures` that are read.
 pub const MAX_SIGNATURES: usize = 16;
@@ -57,60 +58,41 @@ impl VerificationResult {
     }
 }
 
-/// A fault of a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SignatureFault {
-    /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
-    Mismatch,
-    /// `schemes-not-covered`: it covers the card without its `securitySchemes`, so anybody can change them.
-    SchemesNotCovered,
-    /// `not-i-json`: JSON parsers read the card differently (RFC 7493), so nothing can be signed.
-    NotIJson,
-    /// `nested-card`: the card is part of another document, which the signature does not cover.
-    NestedCard,
-    /// `too-many-tries`: [`super::MAX_VERIFICATIONS`] verifications were already tried for this card.
-    TooManyTries,
-    /// `not-jws`: `protected` or `signature` is missing or not base64url, or the header is not a JSON object.
-    NotJws,
-    /// `header`: a header has a name twice, lacks `alg`, or has a member of the wrong type.
-    Header,
-    /// `algorithm`: `alg` is not one of [`super::Algorithm`].
-    Algorithm,
-    /// `crit`: an extension is marked as critical that is not supported.
-    Critical,
-    /// `b64`: an unencoded payload (RFC 7797).
-    Unencoded,
-    /// `name-in-both-headers`: a name is both in the protected and in the unprotected header.
-    NameInBothHeaders,
-    /// `embedded-key`: `jwk`, `x5c` or `x5u` supply a key.
-    EmbeddedKey,
-    /// `key-algorithm`: the key that it names has another type or use.
-    KeyAlgorithm,
-    /// `key-use`: the key that it names is not for verifying signatures, by its `use`, `key_ops` or `alg`.
-    KeyUse,
+named_enum! {
+    /// A fault of a signature.
+    pub enum SignatureFault {
+        /// `mismatch`: the card, the protected header or the signature was changed, or another key made it.
+        Mismatch = "mismatch",
+        /// `schemes-not-covered`: it covers the card without its `securitySchemes`, so anybody can change them.
+        SchemesNotCovered = "schemes-not-covered",
+        /// `not-i-json`: JSON parsers read the card differently (RFC 7493), so nothing can be signed.
+        NotIJson = "not-i-json",
+        /// `nested-card`: the card is part of another document, which the signature does not cover.
+        NestedCard = "nested-card",
+        /// `too-many-tries`: [`super::MAX_VERIFICATIONS`] verifications were already tried for this card.
+        TooManyTries = "too-many-tries",
+        /// `not-jws`: `protected` or `signature` is missing or not base64url, or the header is not a JSON object.
+        NotJws = "not-jws",
+        /// `header`: a header has a name twice, lacks `alg`, or has a member of the wrong type.
+        Header = "header",
+        /// `algorithm`: `alg` is not one of [`super::Algorithm`].
+        Algorithm = "algorithm",
+        /// `crit`: an extension is marked as critical that is not supported.
+        Critical = "crit",
+        /// `b64`: an unencoded payload (RFC 7797).
+        Unencoded = "b64",
+        /// `name-in-both-headers`: a name is both in the protected and in the unprotected header.
+        NameInBothHeaders = "name-in-both-headers",
+        /// `embedded-key`: `jwk`, `x5c` or `x5u` supply a key.
+        EmbeddedKey = "embedded-key",
+        /// `key-algorithm`: the key that it names has another type or use.
+        KeyAlgorithm = "key-algorithm",
+        /// `key-use`: the key that it names is not for verifying signatures, by its `use`, `key_ops` or `alg`.
+        KeyUse = "key-use",
+    }
 }
 
 impl SignatureFault {
-    /// The stable name, as each variant's description gives it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SignatureFault::Mismatch => "mismatch",
-            SignatureFault::SchemesNotCovered => "schemes-not-covered",
-            SignatureFault::NotIJson => "not-i-json",
-            SignatureFault::NestedCard => "nested-card",
-            SignatureFault::TooManyTries => "too-many-tries",
-            SignatureFault::NotJws => "not-jws",
-            SignatureFault::Header => "header",
-            SignatureFault::Algorithm => "algorithm",
-            SignatureFault::Critical => "crit",
-            SignatureFault::Unencoded => "b64",
-            SignatureFault::NameInBothHeaders => "name-in-both-headers",
-            SignatureFault::EmbeddedKey => "embedded-key",
-            SignatureFault::KeyAlgorithm => "key-algorithm",
-            SignatureFault::KeyUse => "key-use",
-        }
-    }
-
     /// One sentence about the fault, for the card's publisher and its reviewers.
     pub fn explanation(self) -> &'static str {
         match self {

@@ -137,7 +137,7 @@ pub(super) fn algorithm(
         return malformed;
     }
     match protected.get("alg").map(Value::as_str) {
-        Some(Some(name)) => Algorithm::named(name).ok_or(VerificationResult::Refused {
+        Some(Some(name)) => Algorithm::from_name(name).ok_or(VerificationResult::Refused {
             reason: SignatureFault::Algorithm,
         }),
         _ => malformed,

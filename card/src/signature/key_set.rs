@@ -191,7 +191,7 @@ impl Key {
         let only = match jwk.get("alg") {
             None => None,
             Some(name) => {
-                let named = name.as_str().and_then(Algorithm::named);
+                let named = name.as_str().and_then(Algorithm::from_name);
                 let fitting = named.filter(|alg| public.fits(*alg));
                 Some(fitting.ok_or_else(|| JwkError::OtherUse { kid: kid.clone() })?)
             }

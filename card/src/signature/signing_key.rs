@@ -158,7 +158,7 @@ impl SigningKey {
         match text(&jwk, "alg") {
             None => Ok(key),
             Some(name) => {
-                let algorithm = Algorithm::named(name)
+                let algorithm = Algorithm::from_name(name)
                     .ok_or_else(|| not_a_key(&format!("`alg` is {name:?}")))?;
                 key.with_algorithm(algorithm)
             }

@@ -1,73 +1,30 @@
 //! Combines the results of all signatures of a card into one state and one summary.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
 use serde_json::Value;
 
 use super::entry::{SignatureEntry, SignatureFault, VerificationResult};
 use super::jws::signature_entries;
-use crate::AgentCard;
+use crate::{AgentCard, named_enum};
 
-/// The state of a card's signatures as a whole; the best entry counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SignatureState {
-    /// No entry is a JWS.
-    Unsigned,
-    /// One verifies with a key that is bound to the domain or enrolled.
-    Valid,
-    /// One verifies, but with a key that is not bound to the domain.
-    Untrusted,
-    /// None verifies, and at least one is invalid, malformed or refused.
-    Invalid,
-    /// There are signatures, but no keys to verify them with.
-    Unknown,
-}
-
-impl SignatureState {
-    /// Every state.
-    pub const ALL: [SignatureState; 5] = [
-        SignatureState::Unsigned,
-        SignatureState::Valid,
-        SignatureState::Untrusted,
-        SignatureState::Invalid,
-        SignatureState::Unknown,
-    ];
-
-    /// The name used in JSON, such as `unsigned`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SignatureState::Unsigned => "unsigned",
-            SignatureState::Valid => "valid",
-            SignatureState::Untrusted => "untrusted",
-            SignatureState::Invalid => "invalid",
-            SignatureState::Unknown => "unknown",
-        }
+named_enum! {
+    /// The state of a card's signatures as a whole; the best entry counts.
+    pub enum SignatureState {
+        /// No entry is a JWS.
+        Unsigned = "unsigned",
+        /// One verifies with a key that is bound to the domain or enrolled.
+        Valid = "valid",
+        /// One verifies, but with a key that is not bound to the domain.
+        Untrusted = "untrusted",
+        /// None verifies, and at least one is invalid, malformed or refused.
+        Invalid = "invalid",
+        /// There are signatures, but no keys to verify them with.
+        Unknown = "unknown",
     }
-}
 
-impl fmt::Display for SignatureState {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-/// The text is not the name of a signature state.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no signature state is called {0:?}")]
-pub struct UnknownSignatureState(pub String);
-
-impl FromStr for SignatureState {
-    type Err = UnknownSignatureState;
-
-    /// Reads the name that [`SignatureState::as_str`] gives.
-    fn from_str(name: &str) -> Result<Self, UnknownSignatureState> {
-        SignatureState::ALL
-            .into_iter()
-            .find(|state| state.as_str() == name)
-            .ok_or_else(|| UnknownSignatureState(name.to_owned()))
-    }
+    /// The text is not the name of a signature state.
+    error UnknownSignatureState = "no signature state is called {0:?}";
 }
 
 /// The state of the entries that [`super::verify`] returned. `bound` decides for a valid entry whether its key is

@@ -1,30 +1,21 @@
 //! The standing record: `<registry>; accounturi=<account>; policy=<policy>; persistuntil=<unix>`, modelled on the
 //! draft of ACME's `dns-persist-01`.
 
+use a2a_card::named_enum;
 use time::OffsetDateTime;
 
 use super::check::Reach;
 use crate::fetch::visible;
 
-/// The permission that the owner of a name gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// This account controls this host.
-    Exact,
-    /// This account controls this host and all hosts below it.
-    Subdomains,
-    /// No registry may list this host, whichever account asks.
-    None,
-}
-
-impl Policy {
-    /// The spelling in the record.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Subdomains => "subdomains",
-            Self::None => "none",
-        }
+named_enum! {
+    /// The permission that the owner of a name gives.
+    pub enum Policy {
+        /// This account controls this host.
+        Exact = "exact",
+        /// This account controls this host and all hosts below it.
+        Subdomains = "subdomains",
+        /// No registry may list this host, whichever account asks.
+        None = "none",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use a2a_card::named_enum;
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
@@ -46,49 +47,31 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// Why a credential or a sign-in was refused, for metrics, the log and events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RefusalReason {
-    /// An `Authorization` that is no bearer token.
-    NoToken,
-    /// A token that this registry never made, or that was revoked.
-    UnknownToken,
-    /// A token past its end.
-    EndedToken,
-    /// The account is disabled.
-    DisabledAccount,
-    /// The identity provider of the token's account has not confirmed the account for too long.
-    SuspendedToken,
-    /// An access token that is not in order.
-    AccessToken,
-    /// The identity provider's rules let this person or service not in.
-    NotAdmitted,
-    /// An answer to no attempt to sign in of this browser, or to one that has expired or was used.
-    Attempt,
-    /// The identity provider has refused, or its answer is not in order.
-    ProviderAnswer,
-    /// The connection: a secret would travel in the clear.
-    Connection,
-    /// Too many attempts.
-    TooMany,
-}
-
-impl RefusalReason {
-    /// The reason as one word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoToken => "no_token",
-            Self::UnknownToken => "unknown_token",
-            Self::EndedToken => "ended_token",
-            Self::DisabledAccount => "disabled_account",
-            Self::SuspendedToken => "suspended_token",
-            Self::AccessToken => "access_token",
-            Self::NotAdmitted => "not_admitted",
-            Self::Attempt => "attempt",
-            Self::ProviderAnswer => "provider_answer",
-            Self::Connection => "connection",
-            Self::TooMany => "too_many",
-        }
+named_enum! {
+    /// Why a credential or a sign-in was refused, for metrics, the log and events.
+    pub enum RefusalReason {
+        /// An `Authorization` that is no bearer token.
+        NoToken = "no_token",
+        /// A token that this registry never made, or that was revoked.
+        UnknownToken = "unknown_token",
+        /// A token past its end.
+        EndedToken = "ended_token",
+        /// The account is disabled.
+        DisabledAccount = "disabled_account",
+        /// The identity provider of the token's account has not confirmed the account for too long.
+        SuspendedToken = "suspended_token",
+        /// An access token that is not in order.
+        AccessToken = "access_token",
+        /// The identity provider's rules let this person or service not in.
+        NotAdmitted = "not_admitted",
+        /// An answer to no attempt to sign in of this browser, or to one that has expired or was used.
+        Attempt = "attempt",
+        /// The identity provider has refused, or its answer is not in order.
+        ProviderAnswer = "provider_answer",
+        /// The connection: a secret would travel in the clear.
+        Connection = "connection",
+        /// Too many attempts.
+        TooMany = "too_many",
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use a2a_card::named_enum;
 use a2a_registry_embed::{EmbedError, Embedder, TextKind};
 use a2a_registry_search::vectors::Vectors;
 use a2a_registry_search::{Meaning, SearchRequest, asked_text};
@@ -20,30 +21,20 @@ const QUERY_CACHE_MEGABYTES: u64 = 16;
 /// The most queries that the encoder has at once: it serves them in the order in which they come, so they are few.
 const ENCODED_AT_ONCE: usize = 8;
 
-/// The mode of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
-    /// Full text only.
-    Lexical,
-    /// Full text and semantic.
-    Hybrid,
-    /// Semantic only.
-    Semantic,
+named_enum! {
+    /// The mode of a search.
+    #[derive(Serialize, Deserialize)]
+    pub enum Mode {
+        /// Full text only.
+        Lexical = "lexical",
+        /// Full text and semantic.
+        Hybrid = "hybrid",
+        /// Semantic only.
+        Semantic = "semantic",
+    }
 }
 
 impl Mode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Lexical, Self::Hybrid, Self::Semantic];
-
-    /// The name in requests and responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lexical => "lexical",
-            Self::Hybrid => "hybrid",
-            Self::Semantic => "semantic",
-        }
-    }
-
     /// The mode of a response to this request.
     pub(crate) const fn of(request: &SearchRequest) -> Self {
         match &request.meaning {
@@ -51,11 +42,6 @@ impl Mode {
             Some(meaning) if meaning.alone => Self::Semantic,
             Some(_) => Self::Hybrid,
         }
-    }
-
-    /// The mode of this name.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }
 

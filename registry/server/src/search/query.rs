@@ -257,7 +257,7 @@ impl SearchQuery {
         match self.mode.as_deref() {
             None if served => Ok(Mode::Hybrid),
             None => Ok(Mode::Lexical),
-            Some(name) => Mode::parse(name).ok_or_else(|| {
+            Some(name) => Mode::from_name(name).ok_or_else(|| {
                 AppError::invalid("/mode", "mode is one of lexical, hybrid, semantic")
             }),
         }

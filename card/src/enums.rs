@@ -1,0 +1,62 @@
+//! A macro for enums whose values have one fixed name each.
+
+/// Defines an enum whose values have one fixed name each, by which they are stored, shown and read.
+///
+/// With a last line `error NAME = SENTENCE;` texts can be parsed into it, and that is the error for any other text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }
+
+        $(
+            $(#[$error_meta:meta])*
+            error $error:ident = $sentence:tt;
+        )?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            /// The name that stands for it everywhere.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            /// The value of this name, with regard to case.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.as_str() == name)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.as_str())
+            }
+        }
+
+        $(
+            $(#[$error_meta])*
+            #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+            #[error($sentence)]
+            pub struct $error(pub String);
+
+            impl std::str::FromStr for $name {
+                type Err = $error;
+
+                fn from_str(name: &str) -> Result<Self, $error> {
+                    Self::from_name(name).ok_or_else(|| $error(name.to_owned()))
+                }
+            }
+        )?
+    };
+}
