@@ -2,69 +2,48 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use crate::config::section::section;
 
 /// The most key files.
 const MAX_KEY_FILES: usize = 16;
 /// Characters of a text of the card.
 const MAX_TEXT: usize = 2000;
 
-/// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct A2aConfig {
-    /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
-    pub enabled: bool,
-    /// Whether clients of A2A 0.3 are served too: with the members that they need in the card, which the published schema
-    /// of 1.0 does not know, and with the methods of 0.3.
-    pub serve_0_3: bool,
-    /// Name on the card. Empty: `Agent registry at` and the host.
-    pub name: String,
-    /// Description on the card. Empty: one that says what the skills do.
-    pub description: String,
-    /// Organisation on the card. Empty: none.
-    pub provider: String,
-    /// Website of the organisation. Empty: the registry's own.
-    pub provider_url: String,
-    /// The private key that signs the card: PKCS#8 as PEM or DER, or a JWK. If absent, a key that the registry has made at its
-    /// first start and keeps in the database.
-    pub key_file: Option<PathBuf>,
-    /// The key's identifier in signatures. Empty: that of the JWK, or else the key's RFC 7638 thumbprint.
-    pub kid: String,
-    /// Key files that were used before, each private: their public keys stay published.
-    pub old_key_files: Vec<PathBuf>,
-    /// Hours after which a task is deleted.
-    pub task_hours: u32,
-    /// Tasks kept for one account; a further one takes the place of the oldest.
-    pub tasks_per_account: u32,
-    /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; a further one takes the place of
-    /// their oldest.
-    pub anonymous_tasks_per_address: u32,
-    /// Tasks kept for all clients without an account together; a further one takes the place of the oldest of those of
-    /// the address that has most.
-    pub anonymous_tasks: u32,
-    /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
-    pub tasks: u32,
-}
-
-impl Default for A2aConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            serve_0_3: true,
-            name: String::new(),
-            description: String::new(),
-            provider: String::new(),
-            provider_url: String::new(),
-            key_file: None,
-            kid: String::new(),
-            old_key_files: Vec::new(),
-            task_hours: 24,
-            tasks_per_account: 200,
-            anonymous_tasks_per_address: 200,
-            anonymous_tasks: 2000,
-            tasks: 50_000,
-        }
+section! {
+    /// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
+    pub struct A2aConfig {
+        /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
+        pub enabled: bool = true,
+        /// Whether clients of A2A 0.3 are served too: with the members that they need in the card, which the published schema
+        /// of 1.0 does not know, and with the methods of 0.3.
+        pub serve_0_3: bool = true,
+        /// Name on the card. Empty: `Agent registry at` and the host.
+        pub name: String,
+        /// Description on the card. Empty: one that says what the skills do.
+        pub description: String,
+        /// Organisation on the card. Empty: none.
+        pub provider: String,
+        /// Website of the organisation. Empty: the registry's own.
+        pub provider_url: String,
+        /// The private key that signs the card: PKCS#8 as PEM or DER, or a JWK. If absent, a key that the registry has made at its
+        /// first start and keeps in the database.
+        pub key_file: Option<PathBuf>,
+        /// The key's identifier in signatures. Empty: that of the JWK, or else the key's RFC 7638 thumbprint.
+        pub kid: String,
+        /// Key files that were used before, each private: their public keys stay published.
+        pub old_key_files: Vec<PathBuf>,
+        /// Hours after which a task is deleted.
+        pub task_hours: u32 = 24,
+        /// Tasks kept for one account; a further one takes the place of the oldest.
+        pub tasks_per_account: u32 = 200,
+        /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; a further one takes the place of
+        /// their oldest.
+        pub anonymous_tasks_per_address: u32 = 200,
+        /// Tasks kept for all clients without an account together; a further one takes the place of the oldest of those of
+        /// the address that has most.
+        pub anonymous_tasks: u32 = 2000,
+        /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
+        pub tasks: u32 = 50_000,
     }
 }
 

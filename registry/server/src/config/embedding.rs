@@ -7,67 +7,48 @@ use a2a_crawler::fetch::Bearer;
 use a2a_crawler::guard::{Guard, GuardRefusal};
 use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 
 use crate::config::reach::read_roots;
 use crate::config::secret::read_secret_file;
+use crate::config::section::section;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
 /// Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 200;
 
-/// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
-///
-/// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
-/// these lists open nothing for the crawler.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct EmbeddingConfig {
-    /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is used.
-    pub url: String,
-    /// The model's name at the endpoint.
-    pub model: String,
-    /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number, which a
-    /// request at the start finds out.
-    pub dimensions: Option<usize>,
-    /// The API key for the endpoint, sent as a bearer token. Better set it in the environment or in `key_file`. It is
-    /// never shown.
-    pub key: Secret,
-    /// A file with the key, instead of `key`.
-    pub key_file: Option<PathBuf>,
-    /// Timeout of a batch of cards, in seconds; queries have a shorter timeout of their own.
-    pub timeout_seconds: u64,
-    /// Networks that may be reached although they are private or loopback.
-    pub allow_networks: Vec<IpNet>,
-    /// Names that are allowed although the rules refuse them, such as `encoder.corp.internal`.
-    pub allow_names: Vec<String>,
-    /// Networks that are never reached, even if another setting allows them.
-    pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is allowed.
-    pub allow_http: bool,
-    /// Ports that are allowed.
-    pub allow_ports: AllowPorts,
-    /// PEM files with additional root certificates.
-    pub extra_ca: Vec<PathBuf>,
-}
-
-impl Default for EmbeddingConfig {
-    fn default() -> Self {
-        Self {
-            url: String::new(),
-            model: String::new(),
-            dimensions: None,
-            key: Secret::default(),
-            key_file: None,
-            timeout_seconds: 30,
-            allow_networks: Vec::new(),
-            allow_names: Vec::new(),
-            deny_networks: Vec::new(),
-            allow_http: false,
-            allow_ports: AllowPorts::default(),
-            extra_ca: Vec::new(),
-        }
+section! {
+    /// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
+    ///
+    /// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
+    /// these lists open nothing for the crawler.
+    pub struct EmbeddingConfig {
+        /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is used.
+        pub url: String,
+        /// The model's name at the endpoint.
+        pub model: String,
+        /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number, which a
+        /// request at the start finds out.
+        pub dimensions: Option<usize>,
+        /// The API key for the endpoint, sent as a bearer token. Better set it in the environment or in `key_file`. It is
+        /// never shown.
+        pub key: Secret,
+        /// A file with the key, instead of `key`.
+        pub key_file: Option<PathBuf>,
+        /// Timeout of a batch of cards, in seconds; queries have a shorter timeout of their own.
+        pub timeout_seconds: u64 = 30,
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `encoder.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::AllowPorts;
+use crate::config::section::section;
 use crate::config::validate::ports;
 
 /// The most peers: every federated search asks all of them.
@@ -19,29 +20,29 @@ const MAX_PEER_NAME: usize = 60;
 /// The deadlines that may be set, in milliseconds.
 const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
 
-/// `[federation]`: peers that speak ARD, and how long they are waited for.
-///
-/// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
-/// these lists open nothing for others.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FederationConfig {
-    /// Milliseconds that a search waits for all peers together.
-    pub deadline_ms: u64,
-    /// Networks that may be reached although they are private or loopback.
-    pub allow_networks: Vec<IpNet>,
-    /// Names that are allowed although the rules refuse them, such as `agents.corp.internal`.
-    pub allow_names: Vec<String>,
-    /// Networks that are never reached, even if another setting allows them.
-    pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is allowed.
-    pub allow_http: bool,
-    /// Ports that are allowed.
-    pub allow_ports: AllowPorts,
-    /// PEM files with additional root certificates.
-    pub extra_ca: Vec<PathBuf>,
-    /// `[federation.peers.NAME]`: each peer, by a short name.
-    pub peers: BTreeMap<String, PeerConfig>,
+section! {
+    /// `[federation]`: peers that speak ARD, and how long they are waited for.
+    ///
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
+    /// these lists open nothing for others.
+    pub struct FederationConfig {
+        /// Milliseconds that a search waits for all peers together.
+        pub deadline_ms: u64 = 1_500,
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `agents.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+        /// `[federation.peers.NAME]`: each peer, by a short name.
+        pub peers: BTreeMap<String, PeerConfig>,
+    }
 }
 
 /// `[federation.peers.NAME]`: a registry that is asked too.
@@ -52,21 +53,6 @@ pub struct PeerConfig {
     pub url: String,
     /// Whether it is told what signed-in callers search for. It never gets a credential.
     pub share_private: bool,
-}
-
-impl Default for FederationConfig {
-    fn default() -> Self {
-        Self {
-            deadline_ms: 1_500,
-            allow_networks: Vec::new(),
-            allow_names: Vec::new(),
-            deny_networks: Vec::new(),
-            allow_http: false,
-            allow_ports: AllowPorts::default(),
-            extra_ca: Vec::new(),
-            peers: BTreeMap::new(),
-        }
-    }
 }
 
 impl PeerConfig {

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::config::secret::read_secret_file;
+use crate::config::section::section;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
@@ -29,63 +30,63 @@ const DEFAULT_ABSENCE_DAYS: u16 = 7;
 /// The most days of `max_absence`.
 const MAX_ABSENCE_DAYS: u16 = 365;
 
-/// `[identity]`: identity providers (OpenID Connect).
-///
-/// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
-/// these lists open nothing for others.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct IdentityConfig {
-    /// Networks that may be reached although they are private or loopback.
-    pub allow_networks: Vec<IpNet>,
-    /// Names that are allowed although the rules refuse them, such as `login.corp.internal`.
-    pub allow_names: Vec<String>,
-    /// Networks that are never reached, even if another setting allows them.
-    pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is allowed.
-    pub allow_http: bool,
-    /// Ports that are allowed.
-    pub allow_ports: AllowPorts,
-    /// PEM files with additional root certificates.
-    pub extra_ca: Vec<PathBuf>,
-    /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the provider has
-    /// issued valid claims about it meanwhile. 0: never.
-    pub max_absence: u16,
-    /// `[identity.providers.NAME]`: each provider, by a short name.
-    pub providers: BTreeMap<String, ProviderConfig>,
+section! {
+    /// `[identity]`: identity providers (OpenID Connect).
+    ///
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
+    /// these lists open nothing for others.
+    pub struct IdentityConfig {
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `login.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+        /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the provider has
+        /// issued valid claims about it meanwhile. 0: never.
+        pub max_absence: u16 = DEFAULT_ABSENCE_DAYS,
+        /// `[identity.providers.NAME]`: each provider, by a short name.
+        pub providers: BTreeMap<String, ProviderConfig>,
+    }
 }
 
-/// `[identity.providers.NAME]`: one identity provider, and who of it may enter as what.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProviderConfig {
-    /// The URL of the issuer, exactly as its tokens have it.
-    pub issuer: String,
-    /// What the button for signing in calls it. Empty: its name.
-    pub title: String,
-    /// The registry's name at the provider. Empty: nobody signs in with it, and it only issues access tokens.
-    pub client_id: String,
-    /// The registry's secret at the provider. Better set it in the environment or in `client_secret_file`. It is never
-    /// shown.
-    pub client_secret: Secret,
-    /// A file with the secret, instead of `client_secret`.
-    pub client_secret_file: Option<PathBuf>,
-    /// The scopes to ask for.
-    pub scopes: Vec<String>,
-    /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is taken.
-    pub audiences: Vec<String>,
-    /// The claim with somebody's groups.
-    pub groups_claim: String,
-    /// The groups that count: each an exact name, or a prefix with `*` behind it. Empty: all.
-    pub select_groups: Vec<String>,
-    /// The claim with somebody's name, of which the name of the account is made.
-    pub name_claim: String,
-    /// The roles of everybody who may enter.
-    pub default_roles: Vec<Role>,
-    /// The roles of the members of each group, beside the default ones.
-    pub roles: BTreeMap<String, Vec<Role>>,
-    /// Who may enter. Without it nobody does.
-    pub require: Option<RequireConfig>,
+section! {
+    /// `[identity.providers.NAME]`: one identity provider, and who of it may enter as what.
+    pub struct ProviderConfig {
+        /// The URL of the issuer, exactly as its tokens have it.
+        pub issuer: String,
+        /// What the button for signing in calls it. Empty: its name.
+        pub title: String,
+        /// The registry's name at the provider. Empty: nobody signs in with it, and it only issues access tokens.
+        pub client_id: String,
+        /// The registry's secret at the provider. Better set it in the environment or in `client_secret_file`. It is never
+        /// shown.
+        pub client_secret: Secret,
+        /// A file with the secret, instead of `client_secret`.
+        pub client_secret_file: Option<PathBuf>,
+        /// The scopes to ask for.
+        pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec(),
+        /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is taken.
+        pub audiences: Vec<String>,
+        /// The claim with somebody's groups.
+        pub groups_claim: String = "groups".to_owned(),
+        /// The groups that count: each an exact name, or a prefix with `*` behind it. Empty: all.
+        pub select_groups: Vec<String>,
+        /// The claim with somebody's name, of which the name of the account is made.
+        pub name_claim: String = "preferred_username".to_owned(),
+        /// The roles of everybody who may enter.
+        pub default_roles: Vec<Role> = vec![Role::Reader],
+        /// The roles of the members of each group, beside the default ones.
+        pub roles: BTreeMap<String, Vec<Role>>,
+        /// Who may enter. Without it nobody does.
+        pub require: Option<RequireConfig>,
+    }
 }
 
 /// `require`: a claim, and the values of which it must have one.
@@ -96,41 +97,6 @@ pub struct RequireConfig {
     pub claim: String,
     /// The claim, or one of its values where it is a list, must be one of these.
     pub values: Vec<String>,
-}
-
-impl Default for IdentityConfig {
-    fn default() -> Self {
-        Self {
-            allow_networks: Vec::new(),
-            allow_names: Vec::new(),
-            deny_networks: Vec::new(),
-            allow_http: false,
-            allow_ports: AllowPorts::default(),
-            extra_ca: Vec::new(),
-            max_absence: DEFAULT_ABSENCE_DAYS,
-            providers: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for ProviderConfig {
-    fn default() -> Self {
-        Self {
-            issuer: String::new(),
-            title: String::new(),
-            client_id: String::new(),
-            client_secret: Secret::default(),
-            client_secret_file: None,
-            scopes: ["openid", "profile", "email"].map(str::to_owned).to_vec(),
-            audiences: Vec::new(),
-            groups_claim: "groups".to_owned(),
-            select_groups: Vec::new(),
-            name_claim: "preferred_username".to_owned(),
-            default_roles: vec![Role::Reader],
-            roles: BTreeMap::new(),
-            require: None,
-        }
-    }
 }
 
 impl ProviderConfig {

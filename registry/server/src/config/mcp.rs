@@ -1,17 +1,11 @@
 //! `[mcp]`: the registry as a server of the Model Context Protocol.
 
-use serde::{Deserialize, Serialize};
+use crate::config::section::section;
 
-/// `[mcp]`: whether clients of the Model Context Protocol are served at `/mcp`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct McpConfig {
-    /// Whether `POST /mcp` is served; it is not found otherwise.
-    pub enabled: bool,
-}
-
-impl Default for McpConfig {
-    fn default() -> Self {
-        Self { enabled: true }
+section! {
+    /// `[mcp]`: whether clients of the Model Context Protocol are served at `/mcp`.
+    pub struct McpConfig {
+        /// Whether `POST /mcp` is served; it is not found otherwise.
+        pub enabled: bool = true,
     }
 }

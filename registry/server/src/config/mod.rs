@@ -10,6 +10,7 @@ mod mcp;
 mod print;
 mod reach;
 mod secret;
+mod section;
 mod sections;
 mod validate;
 

@@ -10,6 +10,7 @@ use ipnet::{IpNet, Ipv4Net};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::config::section::section;
 use crate::config::{
     A2aConfig, ArdConfig, DatabaseUrl, EmbeddingConfig, FederationConfig, IdentityConfig, McpConfig,
 };
@@ -47,40 +48,26 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// `[server]`: listening addresses and the public URL.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ServerConfig {
-    /// Address and port to listen on.
-    pub listen: SocketAddr,
-    /// Address and port on which `/metrics` is served alone, in plain HTTP. If absent, `listen` serves it, to any
-    /// client.
-    pub metrics_listen: Option<SocketAddr>,
-    /// The URL under which clients reach the registry. Empty: `http://<listen>`.
-    pub public_url: String,
-    /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
-    pub tls_cert: Option<PathBuf>,
-    /// PEM private key.
-    pub tls_key: Option<PathBuf>,
-    /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
-    /// `limits.connections_per_address`.
-    #[serde(deserialize_with = "parse_networks")]
-    pub trusted_proxies: Vec<IpNet>,
-    /// Seconds that requests in progress have to end at shutdown.
-    pub drain_seconds: u64,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            metrics_listen: None,
-            public_url: String::new(),
-            tls_cert: None,
-            tls_key: None,
-            trusted_proxies: Vec::new(),
-            drain_seconds: 5,
-        }
+section! {
+    /// `[server]`: listening addresses and the public URL.
+    pub struct ServerConfig {
+        /// Address and port to listen on.
+        pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
+        /// Address and port on which `/metrics` is served alone, in plain HTTP. If absent, `listen` serves it, to any
+        /// client.
+        pub metrics_listen: Option<SocketAddr>,
+        /// The URL under which clients reach the registry. Empty: `http://<listen>`.
+        pub public_url: String,
+        /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
+        pub tls_cert: Option<PathBuf>,
+        /// PEM private key.
+        pub tls_key: Option<PathBuf>,
+        /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
+        /// `limits.connections_per_address`.
+        #[serde(deserialize_with = "parse_networks")]
+        pub trusted_proxies: Vec<IpNet>,
+        /// Seconds that requests in progress have to end at shutdown.
+        pub drain_seconds: u64 = 5,
     }
 }
 
@@ -109,38 +96,24 @@ fn canonical_network(network: IpNet) -> IpNet {
     inner.map_or(network, IpNet::V4)
 }
 
-/// `[store]`: the database and the data folder.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StoreConfig {
-    /// Folder for the lock, the index and, with SQLite, the database.
-    pub data_dir: PathBuf,
-    /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder. A password in it is never shown.
-    pub database: DatabaseUrl,
-    /// A file with the URL, instead of `database`.
-    pub database_file: Option<PathBuf>,
-    /// What was in `database_file` when the configuration was read.
-    #[serde(skip)]
-    pub(crate) database_read: DatabaseUrl,
-    /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
-    pub synchronous: SynchronousConfig,
-    /// Page cache of SQLite in megabytes, all connections together.
-    pub sqlite_cache_megabytes: u64,
-    /// Seconds without a response from the database after which search and cards answer 503.
-    pub stale_limit: u64,
-}
-
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self {
-            data_dir: PathBuf::from("./a2a-registry-data"),
-            database: DatabaseUrl::default(),
-            database_file: None,
-            database_read: DatabaseUrl::default(),
-            synchronous: SynchronousConfig::Normal,
-            sqlite_cache_megabytes: 36,
-            stale_limit: 60,
-        }
+section! {
+    /// `[store]`: the database and the data folder.
+    pub struct StoreConfig {
+        /// Folder for the lock, the index and, with SQLite, the database.
+        pub data_dir: PathBuf = PathBuf::from("./a2a-registry-data"),
+        /// `sqlite:…` or `postgres://…`. Empty: SQLite in the data folder. A password in it is never shown.
+        pub database: DatabaseUrl,
+        /// A file with the URL, instead of `database`.
+        pub database_file: Option<PathBuf>,
+        /// What was in `database_file` when the configuration was read.
+        #[serde(skip)]
+        pub(crate) database_read: DatabaseUrl,
+        /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
+        pub synchronous: SynchronousConfig = SynchronousConfig::Normal,
+        /// Page cache of SQLite in megabytes, all connections together.
+        pub sqlite_cache_megabytes: u64 = 36,
+        /// Seconds without a response from the database after which search and cards answer 503.
+        pub stale_limit: u64 = 60,
     }
 }
 
@@ -154,49 +127,31 @@ pub enum SynchronousConfig {
     Full,
 }
 
-/// `[crawler]`: network rules, identity and pace of the crawler.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CrawlerConfig {
-    /// Networks that may be reached although they are private or loopback.
-    pub allow_networks: Vec<IpNet>,
-    /// Names that are allowed although the rules refuse them, such as `*.corp.internal`.
-    pub allow_names: Vec<String>,
-    /// Networks that are never reached, even if another setting allows them.
-    pub deny_networks: Vec<IpNet>,
-    /// Whether plain `http:` is allowed.
-    pub allow_http: bool,
-    /// Ports that are allowed.
-    pub allow_ports: AllowPorts,
-    /// PEM files with additional root certificates.
-    pub extra_ca: Vec<PathBuf>,
-    /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
-    pub key_hosts: Vec<String>,
-    /// A URL (`https:` or `mailto:`) for owners of crawled domains; sent with every request.
-    pub contact: String,
-    /// Maximum number of visits at once, each of which opens up to four files.
-    pub concurrency: usize,
-    /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is less.
-    pub least_rate: f64,
-    /// Seconds for which unused permission to start visits is kept.
-    pub burst_seconds: u64,
-}
-
-impl Default for CrawlerConfig {
-    fn default() -> Self {
-        Self {
-            allow_networks: Vec::new(),
-            allow_names: Vec::new(),
-            deny_networks: Vec::new(),
-            allow_http: false,
-            allow_ports: AllowPorts::default(),
-            extra_ca: Vec::new(),
-            key_hosts: Vec::new(),
-            contact: String::new(),
-            concurrency: 64,
-            least_rate: 1.0,
-            burst_seconds: 30,
-        }
+section! {
+    /// `[crawler]`: network rules, identity and pace of the crawler.
+    pub struct CrawlerConfig {
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `*.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+        /// Hosts that may serve the key sets of any domain's signatures, such as `keys.example.com`; lower-case.
+        pub key_hosts: Vec<String>,
+        /// A URL (`https:` or `mailto:`) for owners of crawled domains; sent with every request.
+        pub contact: String,
+        /// Maximum number of visits at once, each of which opens up to four files.
+        pub concurrency: usize = 64,
+        /// Minimum rate of visits per second after a restart or an outage, used if twice the steady rate is less.
+        pub least_rate: f64 = 1.0,
+        /// Seconds for which unused permission to start visits is kept.
+        pub burst_seconds: u64 = 30,
     }
 }
 
@@ -249,18 +204,18 @@ pub struct GovernanceConfig {
     pub deciders: DecidersConfig,
 }
 
-/// `[governance.deciders]`: how many accounts must approve, by the class of the change.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DecidersConfig {
-    /// For a first card.
-    pub first: u8,
-    /// For a change of class low, or none.
-    pub low: u8,
-    /// For a change of class high.
-    pub high: u8,
-    /// For a critical change.
-    pub critical: u8,
+section! {
+    /// `[governance.deciders]`: how many accounts must approve, by the class of the change.
+    pub struct DecidersConfig {
+        /// For a first card.
+        pub first: u8 = 1,
+        /// For a change of class low, or none.
+        pub low: u8 = 1,
+        /// For a change of class high.
+        pub high: u8 = 1,
+        /// For a critical change.
+        pub critical: u8 = 1,
+    }
 }
 
 impl GovernanceConfig {
@@ -297,136 +252,76 @@ pub const MAX_TERM_DAYS: u16 = 3650;
 /// The most accounts that may be demanded for an approval.
 pub const MAX_DECIDERS: u8 = 9;
 
-impl Default for DecidersConfig {
-    fn default() -> Self {
-        Self {
-            first: 1,
-            low: 1,
-            high: 1,
-            critical: 1,
-        }
+section! {
+    /// `[search]`: the full-text index, and semantic search.
+    pub struct SearchConfig {
+        /// Megabytes the index writer may hold before it flushes.
+        pub writer_megabytes: usize = 64,
+        /// Megabytes of the cache of search results.
+        pub cache_megabytes: u64 = 64,
+        /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; `off`: none.
+        pub model: String,
+        /// Milliseconds that a search waits for the vector of its query, before it falls back to full text alone.
+        pub embed_timeout: u64 = 50,
+        /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no limit.
+        pub embed_rate: u32 = 100,
     }
 }
 
-/// `[search]`: the full-text index, and semantic search.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SearchConfig {
-    /// Megabytes the index writer may hold before it flushes.
-    pub writer_megabytes: usize,
-    /// Megabytes of the cache of search results.
-    pub cache_megabytes: u64,
-    /// The installed sentence encoder to use, by its folder or identifier. Empty: the current one; `off`: none.
-    pub model: String,
-    /// Milliseconds that a search waits for the vector of its query, before it falls back to full text alone.
-    pub embed_timeout: u64,
-    /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no limit.
-    pub embed_rate: u32,
-}
-
-impl Default for SearchConfig {
-    fn default() -> Self {
-        Self {
-            writer_megabytes: 64,
-            cache_megabytes: 64,
-            model: String::new(),
-            embed_timeout: 50,
-            embed_rate: 100,
-        }
+section! {
+    /// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not hold for admins.
+    pub struct LimitsConfig {
+        /// Agents of one domain.
+        pub agents_per_domain: usize = 50,
+        /// Agents of one domain that are reserved for agents covered by a proof of the domain; at most half of
+        /// `agents_per_domain`.
+        pub agents_reserved: usize = 25,
+        /// Sources registered by one account, without catalogs.
+        pub sources_per_account: u64 = 1000,
+        /// Networks recorded per source from which anonymous clients have nominated it.
+        pub networks_per_source: usize = 50,
+        /// Domains of one account.
+        pub domains_per_account: u64 = 100,
+        /// Card sources nominated from one network without a token that wait for their first approval.
+        pub pending_nominations: u64 = 20,
+        /// Anonymous writes per minute and address.
+        pub anonymous_writes_per_minute: u32 = 30,
+        /// Connections open at once; fewer where the process may not open enough files.
+        pub connections: usize = 10_000,
+        /// Connections open at once from one address, `trusted_proxies` excepted.
+        pub connections_per_address: usize = 256,
+        /// Seconds from the first byte of a request to the first byte of its response.
+        pub request_seconds: u64 = 120,
+        /// Seconds that the body of a request may take to arrive.
+        pub body_seconds: u64 = 30,
+        /// Seconds without progress after which a client that does not read its response is disconnected.
+        pub write_seconds: u64 = 30,
+        /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an address
+        /// without any may read a response of any size.
+        pub unread_megabytes_per_address: u64 = 32,
+        /// Size of a JSON request in bytes.
+        pub json_bytes: usize = 64 * 1024,
+        /// Characters of `q`.
+        pub query_chars: usize = 512,
+        /// Filter values of one search.
+        pub filters: usize = 20,
+        /// Facets of one search.
+        pub facets: usize = 12,
+        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one account;
+        /// callers without one have half as many places of their own.
+        pub streams: usize = 100,
+        /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
+        pub card_cache_megabytes: u64 = 128,
     }
 }
 
-/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not hold for admins.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LimitsConfig {
-    /// Agents of one domain.
-    pub agents_per_domain: usize,
-    /// Agents of one domain that are reserved for agents covered by a proof of the domain; at most half of
-    /// `agents_per_domain`.
-    pub agents_reserved: usize,
-    /// Sources registered by one account, without catalogs.
-    pub sources_per_account: u64,
-    /// Networks recorded per source from which anonymous clients have nominated it.
-    pub networks_per_source: usize,
-    /// Domains of one account.
-    pub domains_per_account: u64,
-    /// Card sources nominated from one network without a token that wait for their first approval.
-    pub pending_nominations: u64,
-    /// Anonymous writes per minute and address.
-    pub anonymous_writes_per_minute: u32,
-    /// Connections open at once; fewer where the process may not open enough files.
-    pub connections: usize,
-    /// Connections open at once from one address, `trusted_proxies` excepted.
-    pub connections_per_address: usize,
-    /// Seconds from the first byte of a request to the first byte of its response.
-    pub request_seconds: u64,
-    /// Seconds that the body of a request may take to arrive.
-    pub body_seconds: u64,
-    /// Seconds without progress after which a client that does not read its response is disconnected.
-    pub write_seconds: u64,
-    /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an address
-    /// without any may read a response of any size.
-    pub unread_megabytes_per_address: u64,
-    /// Size of a JSON request in bytes.
-    pub json_bytes: usize,
-    /// Characters of `q`.
-    pub query_chars: usize,
-    /// Filter values of one search.
-    pub filters: usize,
-    /// Facets of one search.
-    pub facets: usize,
-    /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one account;
-    /// callers without one have half as many places of their own.
-    pub streams: usize,
-    /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
-    pub card_cache_megabytes: u64,
-}
-
-impl Default for LimitsConfig {
-    fn default() -> Self {
-        Self {
-            agents_per_domain: 50,
-            agents_reserved: 25,
-            sources_per_account: 1000,
-            networks_per_source: 50,
-            domains_per_account: 100,
-            pending_nominations: 20,
-            anonymous_writes_per_minute: 30,
-            connections: 10_000,
-            connections_per_address: 256,
-            request_seconds: 120,
-            body_seconds: 30,
-            write_seconds: 30,
-            unread_megabytes_per_address: 32,
-            json_bytes: 64 * 1024,
-            query_chars: 512,
-            filters: 20,
-            facets: 12,
-            streams: 100,
-            card_cache_megabytes: 128,
-        }
-    }
-}
-
-/// `[log]`: filter and format of the log on standard error.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogConfig {
-    /// Log filter, such as `info` or `a2a_registry=debug,warn`.
-    pub filter: String,
-    /// `text` for people, `json` for machines.
-    pub format: LogFormat,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            filter:
-                "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn"
-                    .into(),
-            format: LogFormat::Text,
-        }
+section! {
+    /// `[log]`: filter and format of the log on standard error.
+    pub struct LogConfig {
+        /// Log filter, such as `info` or `a2a_registry=debug,warn`.
+        pub filter: String = "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn".into(),
+        /// `text` for people, `json` for machines.
+        pub format: LogFormat = LogFormat::Text,
     }
 }
 
