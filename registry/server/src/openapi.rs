@@ -19,9 +19,9 @@ use utoipa_actix_web::AppExt;
 
 use crate::config::LimitsConfig;
 use crate::error::AppError;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::path::path_parameter;
-use crate::http::problem::{MemberError, Problem, ProblemDocument};
+use crate::http::problem::{MemberError, ProblemDocument};
 use crate::http::state::State;
 use crate::routes;
 
@@ -186,7 +186,7 @@ fn with_way_back(file: Vec<u8>) -> Vec<u8> {
 ///
 /// # Errors
 /// `not-found`.
-pub(crate) async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub(crate) async fn docs(request: HttpRequest) -> Answer {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
         let config = utoipa_swagger_ui::Config::from("../openapi.json");
         Arc::new(

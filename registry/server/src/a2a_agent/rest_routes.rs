@@ -11,6 +11,7 @@ use super::fault::{Fault, FaultKind, response};
 use super::operations::{Operation, OperationRequest, OperationResult};
 use super::stream::Form;
 use super::version::{Version, version};
+use crate::caller::Caller;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
@@ -49,7 +50,7 @@ handlers! {
 async fn answer(
     operation: Operation,
     request: &HttpRequest,
-    Anyone(caller): &Anyone,
+    caller: &Caller,
     body: UnreadBody,
     state: &web::Data<State>,
 ) -> Result<HttpResponse, Problem> {

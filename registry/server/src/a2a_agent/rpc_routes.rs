@@ -76,7 +76,7 @@ pub(crate) async fn rpc_call(
             .ok_or_else(|| unknown_method(&call.method, version, serves_v03))?;
         let asked = OperationRequest {
             request: &request,
-            caller: &caller.0,
+            caller: &caller,
             state: &state,
             form: Form::Rpc(call.id.clone(), version),
         };

@@ -7,7 +7,7 @@ use a2a_registry_api::{
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 
@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::domains::acts::domains_own;
 use crate::domains::page::own::OwnDomainView;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::Read;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -89,10 +90,7 @@ impl FormFields for TokenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<Read>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> Answer {
     let found = AccountPage::load(&context, &visitor.0).await?;
     Ok(page(StatusCode::OK, &found))
 }
@@ -104,7 +102,7 @@ pub(crate) async fn show(
 pub(crate) async fn token_make(
     context: web::Data<Context>,
     form: FormOf<Read, TokenForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let days = form.fields.days.trim();
     let new = NewToken {
         name: form.fields.name.trim().to_owned(),

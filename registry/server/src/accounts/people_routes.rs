@@ -4,16 +4,14 @@ use a2a_registry_api::{
     Account, AccountList, AccountPatch, Group, GroupList, GroupMembers, Me, NewAccount,
 };
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
 
 use crate::accounts::{groups, people};
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, ReadAccounts, Require, SignedIn};
 use crate::http::body::Body;
 use crate::http::path::{AccountRef, GroupRef};
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::PageRequest;
 use crate::precondition::Precondition;
 
@@ -23,8 +21,8 @@ use crate::precondition::Precondition;
     responses((status = 200, description = "The caller's account, groups and token", body = Me))
 )]
 #[get("/v1/me")]
-pub async fn me(caller: SignedIn, state: web::Data<State>) -> Result<HttpResponse, Problem> {
-    let me = people::me(&state.context, &caller.0).await?;
+pub async fn me(caller: SignedIn) -> Answer {
+    let me = people::me(&caller.context, &caller).await?;
     answer::json(StatusCode::OK, &me)
 }
 
@@ -35,12 +33,8 @@ pub async fn me(caller: SignedIn, state: web::Data<State>) -> Result<HttpRespons
     responses((status = 200, description = "A page of accounts", body = AccountList))
 )]
 #[get("/v1/accounts")]
-pub async fn account_list(
-    caller: Require<ReadAccounts>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let accounts = people::account_list(&state.context, &caller, &page.0).await?;
+pub async fn account_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
+    let accounts = people::account_list(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &accounts)
 }
 
@@ -54,12 +48,8 @@ pub async fn account_list(
     )
 )]
 #[post("/v1/accounts")]
-pub async fn account_create(
-    caller: Require<Administer>,
-    new: Body<NewAccount>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let account = people::account_create(&state.context, &caller, &new.0).await?;
+pub async fn account_create(caller: Require<Administer>, new: Body<NewAccount>) -> Answer {
+    let account = people::account_create(&caller.context, &caller, &new.0).await?;
     answer::json(StatusCode::CREATED, &account)
 }
 
@@ -78,9 +68,8 @@ pub async fn account_show(
     request: HttpRequest,
     caller: Require<ReadAccounts>,
     account: AccountRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let account = people::account_show(&state.context, &caller, &account.0).await?;
+) -> Answer {
+    let account = people::account_show(&caller.context, &caller, &account.0).await?;
     answer::resource(&request, &account)
 }
 
@@ -104,10 +93,9 @@ pub async fn account_patch(
     account: AccountRef,
     patch: Body<AccountPatch>,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let changed =
-        people::account_patch(&state.context, &caller, &account.0, &patch.0, &seen).await?;
+        people::account_patch(&caller.context, &caller, &account.0, &patch.0, &seen).await?;
     answer::changed(&changed)
 }
 
@@ -118,12 +106,8 @@ pub async fn account_patch(
     responses((status = 200, description = "A page of groups", body = GroupList))
 )]
 #[get("/v1/groups")]
-pub async fn group_list(
-    caller: Require<ReadAccounts>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let groups = groups::group_list(&state.context, &caller, &page.0).await?;
+pub async fn group_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
+    let groups = groups::group_list(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &groups)
 }
 
@@ -142,9 +126,8 @@ pub async fn group_show(
     request: HttpRequest,
     caller: Require<ReadAccounts>,
     group: GroupRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let group = groups::group_show(&state.context, &caller, &group.0).await?;
+) -> Answer {
+    let group = groups::group_show(&caller.context, &caller, &group.0).await?;
     answer::resource(&request, &group)
 }
 
@@ -168,9 +151,8 @@ pub async fn group_put(
     group: GroupRef,
     members: Body<GroupMembers>,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let group = groups::group_put(&state.context, &caller, &group.0, &members.0, &seen).await?;
+) -> Answer {
+    let group = groups::group_put(&caller.context, &caller, &group.0, &members.0, &seen).await?;
     answer::changed(&group)
 }
 
@@ -188,8 +170,7 @@ pub async fn group_delete(
     caller: Require<Administer>,
     group: GroupRef,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    groups::group_delete(&state.context, &caller, &group.0, &seen).await?;
+) -> Answer {
+    groups::group_delete(&caller.context, &caller, &group.0, &seen).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -11,6 +11,7 @@ use crate::accounts::sessions::{session_revoke, session_show};
 use crate::accounts::tokens::{RevocableToken, revocable_token, token_revoke};
 use crate::caller::{Caller, Credential};
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::auth::Read;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -47,7 +48,7 @@ impl FormFields for FeedForm {}
 pub(crate) async fn token_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         token_revoke(&context, caller, id).await?;
@@ -108,7 +109,7 @@ const OWN_SESSION: &str = "Your own session on this page: you will be signed out
 pub(crate) async fn session_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
         session_revoke(&context, caller, id).await?;
@@ -145,7 +146,7 @@ pub(crate) async fn session_end(
 pub(crate) async fn feed_renewed(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let title = "Give the feed a new address";
     if let Some(confirmation) = feed_confirmation(&context, &form, title, "/account/feed").await? {
         return Ok(confirmation);
@@ -163,7 +164,7 @@ pub(crate) async fn feed_renewed(
 pub(crate) async fn feed_ended(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let title = "End the feed";
     if let Some(confirmation) =
         feed_confirmation(&context, &form, title, "/account/feed/end").await?

@@ -2,16 +2,14 @@
 
 use a2a_registry_api::{CreatedToken, NewToken, TokenList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, delete, get, post, web};
+use actix_web::{HttpResponse, delete, get, post};
 
 use crate::accounts::tokens;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::body::Body;
 use crate::http::path::TokenId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::PageRequest;
 
 /// Create a token
@@ -26,12 +24,8 @@ use crate::paging::PageRequest;
     )
 )]
 #[post("/v1/tokens")]
-pub async fn token_create(
-    caller: Require<Read>,
-    new: Body<NewToken>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let token = tokens::token_create(&state.context, &caller, &new.0).await?;
+pub async fn token_create(caller: Require<Read>, new: Body<NewToken>) -> Answer {
+    let token = tokens::token_create(&caller.context, &caller, &new.0).await?;
     answer::secret(StatusCode::CREATED, &token)
 }
 
@@ -44,12 +38,8 @@ pub async fn token_create(
     responses((status = 200, description = "A page of tokens", body = TokenList))
 )]
 #[get("/v1/tokens")]
-pub async fn token_list(
-    caller: Require<Read>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let tokens = tokens::token_list(&state.context, &caller, &page.0).await?;
+pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let tokens = tokens::token_list(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &tokens)
 }
 
@@ -64,11 +54,7 @@ pub async fn token_list(
     )
 )]
 #[delete("/v1/tokens/{token}")]
-pub async fn token_revoke(
-    caller: Require<Read>,
-    token: TokenId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    tokens::token_revoke(&state.context, &caller, token.0).await?;
+pub async fn token_revoke(caller: Require<Read>, token: TokenId) -> Answer {
+    tokens::token_revoke(&caller.context, &caller, token.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -2,15 +2,13 @@
 
 use a2a_registry_api::{Session, SessionList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get};
 
 use crate::accounts::sessions;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::path::SessionId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::PageRequest;
 
 /// List sessions, newest first
@@ -22,12 +20,8 @@ use crate::paging::PageRequest;
     responses((status = 200, description = "A page of sessions", body = SessionList))
 )]
 #[get("/v1/sessions")]
-pub async fn session_list(
-    caller: Require<Read>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let sessions = sessions::session_list(&state.context, &caller, &page.0).await?;
+pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let sessions = sessions::session_list(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &sessions)
 }
 
@@ -42,9 +36,8 @@ pub async fn session_show(
     request: HttpRequest,
     caller: Require<Read>,
     session: SessionId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let session = sessions::session_show(&state.context, &caller, session.0).await?;
+) -> Answer {
+    let session = sessions::session_show(&caller.context, &caller, session.0).await?;
     answer::resource(&request, &session)
 }
 
@@ -59,11 +52,7 @@ pub async fn session_show(
     )
 )]
 #[delete("/v1/sessions/{session}")]
-pub async fn session_revoke(
-    caller: Require<Read>,
-    session: SessionId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    sessions::session_revoke(&state.context, &caller, session.0).await?;
+pub async fn session_revoke(caller: Require<Read>, session: SessionId) -> Answer {
+    sessions::session_revoke(&caller.context, &caller, session.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -14,6 +14,7 @@ use crate::authentication::{authenticate, session_secret};
 use crate::config::Config;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind, RefusalReason};
+use crate::http::answer::Answer;
 use crate::http::cookies::{self, Personal};
 use crate::http::forms::{FormFields, OpenForm, SessionForm};
 use crate::http::problem::Problem;
@@ -175,7 +176,7 @@ async fn sign_in(
 pub(crate) async fn sign_out(
     context: web::Data<Context>,
     form: SessionForm<SignOutForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     session_end(&context, &form.visitor.caller).await?;
     let mut response = HttpResponse::SeeOther()
         .insert_header((LOCATION, "/"))

@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 use crate::agents::cards;
 use crate::agents::cards::agent_card_as;
 use crate::caller::Caller;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::CardReader;
 use crate::http::conditional::conditional;
 use crate::http::envelope::leave_untouched;
@@ -94,7 +94,7 @@ pub async fn agent_card(
     agent: AgentRef,
     query: Query<CardQuery>,
     state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
 }
 
@@ -131,7 +131,7 @@ pub async fn agent_card_as_well_known(
     form: CardFormRef,
     query: Query<VersionQuery>,
     state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let query = CardQuery {
         version: query.0.version,
         convert: Some(form.0),
@@ -146,7 +146,7 @@ async fn respond_with_card(
     agent: &str,
     query: &CardQuery,
     state: &State,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let version = query.version.as_deref();
     let card = match query.convert.as_deref().map(str::parse) {
         None => cards::agent_card(&state.context, caller, agent, version).await?,

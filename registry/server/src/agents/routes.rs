@@ -4,20 +4,18 @@ use a2a_registry_api::{
     Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
 };
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, patch, post, web};
+use actix_web::{HttpRequest, get, patch, post};
 
 use crate::agents::diff::DiffQuery;
 use crate::agents::rendered::agent_rendered;
 use crate::agents::similar::SimilarQuery;
 use crate::agents::views::FindingsQuery;
 use crate::agents::{acts, diff, owner, similar, views as agents};
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Anyone, Curate, Register, Require};
 use crate::http::body::Body;
 use crate::http::path::AgentRef;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::{State, state};
 use crate::paging::PageRequest;
 
 /// Show an agent
@@ -32,13 +30,8 @@ use crate::paging::PageRequest;
     )
 )]
 #[get("/v1/agents/{agent}")]
-pub async fn agent_show(
-    request: HttpRequest,
-    caller: Anyone,
-    agent: AgentRef,
-) -> Result<HttpResponse, Problem> {
-    let context = &state(&request)?.context;
-    let agent = agent_rendered(context, &caller.0, &agent.0).await?;
+pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -> Answer {
+    let agent = agent_rendered(&caller.context, &caller, &agent.0).await?;
     Ok(answer::rendered(&request, &agent))
 }
 
@@ -50,13 +43,8 @@ pub async fn agent_show(
     responses((status = 200, description = "A page of versions", body = VersionList))
 )]
 #[get("/v1/agents/{agent}/versions")]
-pub async fn agent_versions(
-    caller: Anyone,
-    agent: AgentRef,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let versions = agents::agent_versions(&state.context, &caller.0, &agent.0, &page.0).await?;
+pub async fn agent_versions(caller: Anyone, agent: AgentRef, page: Query<PageRequest>) -> Answer {
+    let versions = agents::agent_versions(&caller.context, &caller, &agent.0, &page.0).await?;
     answer::json(StatusCode::OK, &versions)
 }
 
@@ -81,9 +69,8 @@ pub async fn agent_diff(
     caller: Anyone,
     agent: AgentRef,
     query: Query<DiffQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let diff = diff::agent_diff(&state.context, &caller.0, &agent.0, &query.0).await?;
+) -> Answer {
+    let diff = diff::agent_diff(&caller.context, &caller, &agent.0, &query.0).await?;
     answer::resource(&request, &diff)
 }
 
@@ -107,9 +94,8 @@ pub async fn agent_findings(
     caller: Anyone,
     agent: AgentRef,
     query: Query<FindingsQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let findings = agents::agent_findings(&state.context, &caller.0, &agent.0, &query.0).await?;
+) -> Answer {
+    let findings = agents::agent_findings(&caller.context, &caller, &agent.0, &query.0).await?;
     answer::resource(&request, &findings)
 }
 
@@ -134,9 +120,8 @@ pub async fn agent_similar(
     caller: Anyone,
     agent: AgentRef,
     query: Query<SimilarQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let similar = similar::agent_similar(&state.context, &caller.0, &agent.0, &query.0).await?;
+) -> Answer {
+    let similar = similar::agent_similar(&caller.context, &caller, &agent.0, &query.0).await?;
     answer::resource(&request, &similar)
 }
 
@@ -150,13 +135,8 @@ pub async fn agent_similar(
     )
 )]
 #[post("/v1/agents/{agent}:suspend")]
-pub async fn agent_suspend(
-    caller: Require<Curate>,
-    agent: AgentRef,
-    act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = acts::agent_suspend(&state.context, &caller, &agent.0, &act.0).await?;
+pub async fn agent_suspend(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
+    let agent = acts::agent_suspend(&caller.context, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -174,9 +154,8 @@ pub async fn agent_deprecate(
     caller: Require<Register>,
     agent: AgentRef,
     what: Body<Deprecate>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = acts::agent_deprecate(&state.context, &caller, &agent.0, &what.0).await?;
+) -> Answer {
+    let agent = acts::agent_deprecate(&caller.context, &caller, &agent.0, &what.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -194,9 +173,8 @@ pub async fn agent_undeprecate(
     caller: Require<Register>,
     agent: AgentRef,
     act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = acts::agent_undeprecate(&state.context, &caller, &agent.0, &act.0).await?;
+) -> Answer {
+    let agent = acts::agent_undeprecate(&caller.context, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -210,13 +188,8 @@ pub async fn agent_undeprecate(
     )
 )]
 #[post("/v1/agents/{agent}:retire")]
-pub async fn agent_retire(
-    caller: Require<Register>,
-    agent: AgentRef,
-    act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = acts::agent_retire(&state.context, &caller, &agent.0, &act.0).await?;
+pub async fn agent_retire(caller: Require<Register>, agent: AgentRef, act: Body<Act>) -> Answer {
+    let agent = acts::agent_retire(&caller.context, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -236,8 +209,7 @@ pub async fn agent_patch(
     caller: Require<Register>,
     agent: AgentRef,
     patch: Body<AgentPatch>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = owner::agent_patch(&state.context, &caller, &agent.0, &patch.0).await?;
+) -> Answer {
+    let agent = owner::agent_patch(&caller.context, &caller, &agent.0, &patch.0).await?;
     answer::json(StatusCode::OK, &agent)
 }

@@ -8,7 +8,7 @@ use a2a_registry_api::ard::{
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
-use actix_web::{FromRequest, HttpRequest, HttpResponse, routes, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, routes};
 use serde::Serialize;
 use utoipa::IntoResponses;
 
@@ -17,14 +17,13 @@ use crate::ard::left_out::left_out_sentence;
 use crate::ard::list::ListQuery;
 use crate::ard::{Part, explore, list, search};
 use crate::caller::Caller;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::Anyone;
 use crate::http::body::Body;
 use crate::http::conditional::conditional;
 use crate::http::path::{CollectionRef, EntryRef};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::memory::agents::RenderedJson;
 
 /// Names the peers that were asked and gave nothing.
@@ -83,11 +82,7 @@ pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
 }
 
 /// An answer, to a GET with its entity tag, or 304. What a token makes visible is for its bearer only.
-fn answered(
-    request: &HttpRequest,
-    caller: &Caller,
-    value: &impl Serialize,
-) -> Result<HttpResponse, Problem> {
+fn answered(request: &HttpRequest, caller: &Caller, value: &impl Serialize) -> Answer {
     let caching = caching(caller);
     let mut response = if *request.method() == Method::GET {
         let rendered = RenderedJson::of(value)?;
@@ -168,14 +163,9 @@ impl FromRequest for Part {
 #[routes]
 #[post("/ard/search")]
 #[post("/ard/c/{collection}/search", name = "ard_collection_search")]
-pub async fn ard_search(
-    caller: Anyone,
-    part: Part,
-    body: Body<SearchRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let found = search::search(&state.context, &caller.0, &part, &body.0).await?;
-    Ok(searched(&caller.0, found))
+pub async fn ard_search(caller: Anyone, part: Part, body: Body<SearchRequest>) -> Answer {
+    let found = search::search(&caller.context, &caller, &part, &body.0).await?;
+    Ok(searched(&caller, found))
 }
 
 /// Count values over all matches (ARD)
@@ -193,10 +183,9 @@ pub async fn ard_explore(
     caller: Anyone,
     part: Part,
     body: Body<ExploreRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let counts = explore::explore(&state.context, &caller.0, &part, &body.0).await?;
-    answered(&http, &caller.0, &counts)
+) -> Answer {
+    let counts = explore::explore(&caller.context, &caller, &part, &body.0).await?;
+    answered(&http, &caller, &counts)
 }
 
 /// List entries (ARD)
@@ -218,10 +207,9 @@ pub async fn ard_list(
     caller: Anyone,
     part: Part,
     query: Query<ListQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let page = list::list(&state.context, &caller.0, &part, &query.0).await?;
-    answered(&http, &caller.0, &page)
+) -> Answer {
+    let page = list::list(&caller.context, &caller, &part, &query.0).await?;
+    answered(&http, &caller, &page)
 }
 
 /// Get an entry by its identifier (ARD)
@@ -247,8 +235,7 @@ pub async fn ard_retrieve(
     caller: Anyone,
     part: Part,
     entry: EntryRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let entry = list::retrieve(&state.context, &caller.0, &part, &entry.0).await?;
-    answered(&http, &caller.0, &entry)
+) -> Answer {
+    let entry = list::retrieve(&caller.context, &caller, &part, &entry.0).await?;
+    answered(&http, &caller, &entry)
 }

@@ -7,9 +7,9 @@ use actix_web::{HttpRequest, HttpResponse, get, web};
 
 use crate::ard::published::catalog;
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::conditional::conditional;
 use crate::http::envelope::leave_untouched;
-use crate::http::problem::Problem;
 use crate::memory::published::PublishedCatalog;
 
 /// The same document for every caller.
@@ -31,10 +31,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
     )
 )]
 #[get("/.well-known/ard.json")]
-pub async fn ard_catalog(
-    request: HttpRequest,
-    context: web::Data<Context>,
-) -> Result<HttpResponse, Problem> {
+pub async fn ard_catalog(request: HttpRequest, context: web::Data<Context>) -> Answer {
     Ok(served(&request, &catalog(&context).await?, JSON))
 }
 
@@ -51,10 +48,7 @@ pub async fn ard_catalog(
     )
 )]
 #[get("/.well-known/ai-catalog.json")]
-pub async fn ai_catalog(
-    request: HttpRequest,
-    context: web::Data<Context>,
-) -> Result<HttpResponse, Problem> {
+pub async fn ai_catalog(request: HttpRequest, context: web::Data<Context>) -> Answer {
     Ok(served(&request, &catalog(&context).await?, AI_CATALOG))
 }
 

@@ -19,6 +19,7 @@ use crate::collections::acts::{
 use crate::collections::deletion::lost_uses;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::Curate;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::CollectionRef;
@@ -85,10 +86,7 @@ impl FormFields for CollectionForm {
 ///
 /// # Errors
 /// Where the database fails.
-pub(crate) async fn show_all(
-    context: web::Data<Context>,
-    visitor: Visitor,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn show_all(context: web::Data<Context>, visitor: Visitor) -> Answer {
     let form = CollectionForm::new();
     let shown = collections_page(&context, &visitor, &form, None).await?;
     Ok(page(StatusCode::OK, &shown))
@@ -101,7 +99,7 @@ pub(crate) async fn show_all(
 pub(crate) async fn create(
     context: web::Data<Context>,
     form: FormOf<Curate, CollectionForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let name = form.fields.name.trim().to_owned();
     let made = made(&context, &form.visitor.caller, &name, &form.fields).await;
     match made {
@@ -125,7 +123,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
     collection: CollectionRef,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let found = collection_show(&context, &visitor.caller, &collection.0).await?;
     let form = CollectionForm::of(&found)?;
     let shown = collection_page(&context, &visitor, found, &form, None).await?;
@@ -140,7 +138,7 @@ pub(crate) async fn submit(
     context: web::Data<Context>,
     collection: CollectionRef,
     form: FormOf<Curate, CollectionForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
     let found = collection_show(&context, caller, name).await?;
     let seen = Precondition(Some(fields.seen.clone()));

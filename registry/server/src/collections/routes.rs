@@ -2,15 +2,13 @@
 
 use a2a_registry_api::{Collection, CollectionContent, CollectionList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, put, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, put};
 
 use crate::collections::acts;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Anyone, Curate, Require};
 use crate::http::body::Body;
 use crate::http::path::CollectionRef;
-use crate::http::problem::Problem;
-use crate::http::state::State;
 use crate::precondition::Precondition;
 
 /// List the collections that the caller may see
@@ -20,11 +18,8 @@ use crate::precondition::Precondition;
     responses((status = 200, description = "The collections, by name", body = CollectionList))
 )]
 #[get("/v1/collections")]
-pub async fn collection_list(
-    caller: Anyone,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let list = acts::collection_list(&state.context, &caller.0).await?;
+pub async fn collection_list(caller: Anyone) -> Answer {
+    let list = acts::collection_list(&caller.context, &caller).await?;
     answer::json(StatusCode::OK, &list)
 }
 
@@ -46,9 +41,8 @@ pub async fn collection_show(
     request: HttpRequest,
     caller: Anyone,
     collection: CollectionRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let found = acts::collection_show(&state.context, &caller.0, &collection.0).await?;
+) -> Answer {
+    let found = acts::collection_show(&caller.context, &caller, &collection.0).await?;
     answer::resource(&request, &found)
 }
 
@@ -73,10 +67,9 @@ pub async fn collection_put(
     collection: CollectionRef,
     content: Body<CollectionContent>,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (name, content) = (&collection.0, &content.0);
-    let found = acts::collection_put(&state.context, &caller, name, content, &seen).await?;
+    let found = acts::collection_put(&caller.context, &caller, name, content, &seen).await?;
     answer::changed(&found)
 }
 
@@ -94,8 +87,7 @@ pub async fn collection_delete(
     caller: Require<Curate>,
     collection: CollectionRef,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    acts::collection_delete(&state.context, &caller, &collection.0, &seen).await?;
+) -> Answer {
+    acts::collection_delete(&caller.context, &caller, &collection.0, &seen).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -7,19 +7,18 @@ use a2a_registry_api::{
     Verification, Vouch,
 };
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put, web};
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
 
 use crate::domains::register::register;
 use crate::domains::register_bulk::{RegisteredSources, register_all};
 use crate::domains::{acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal};
 use crate::error::AppError;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require};
 use crate::http::body::{Body, BodyUpTo, OptionalBody};
 use crate::http::path::{DomainRef, Kid, SourceRef};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::PageRequest;
 
 /// Register a domain, or one card by its URL
@@ -39,12 +38,8 @@ use crate::paging::PageRequest;
     )
 )]
 #[post("/v1/domains")]
-pub async fn domain_register(
-    caller: Registrant,
-    registration: Body<Registration>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = register(&state.context, &caller.0, &registration.0).await?;
+pub async fn domain_register(caller: Registrant, registration: Body<Registration>) -> Answer {
+    let domain = register(&caller.context, &caller, &registration.0).await?;
     answer::json(StatusCode::ACCEPTED, &domain)
 }
 
@@ -62,10 +57,9 @@ pub async fn domain_register(
 pub async fn domain_register_all(
     caller: Require<Register>,
     what: BodyUpTo<BulkRegistration, MAX_REGISTRATIONS_BODY>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let registrations = what.0.registrations;
-    let results = register_all(&state.context, &caller, &registrations).await?;
+    let results = register_all(&caller.context, &caller, &registrations).await?;
     let outcomes = registrations.into_iter().zip(results);
     let outcome = |(registration, result): (Registration, Result<_, AppError>)| match result {
         Ok(RegisteredSources { domain, sources }) => RegistrationOutcome {
@@ -99,12 +93,8 @@ pub async fn domain_register_all(
     responses((status = 200, description = "A page of domains", body = DomainList))
 )]
 #[get("/v1/domains")]
-pub async fn domain_list(
-    caller: Require<Read>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domains = domains::domain_list(&state.context, &caller, &page.0).await?;
+pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let domains = domains::domain_list(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &domains)
 }
 
@@ -120,13 +110,8 @@ pub async fn domain_list(
     )
 )]
 #[get("/v1/domains/{domain}")]
-pub async fn domain_show(
-    request: HttpRequest,
-    caller: Anyone,
-    domain: DomainRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = domains::domain_show(&state.context, &caller.0, &domain.0).await?;
+pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef) -> Answer {
+    let domain = domains::domain_show(&caller.context, &caller, &domain.0).await?;
     answer::resource(&request, &domain)
 }
 
@@ -146,9 +131,8 @@ pub async fn domain_vouch(
     caller: Require<Administer>,
     domain: DomainRef,
     vouch: Body<Vouch>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = domains::domain_vouch(&state.context, &caller, &domain.0, &vouch.0).await?;
+) -> Answer {
+    let domain = domains::domain_vouch(&caller.context, &caller, &domain.0, &vouch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -170,9 +154,9 @@ pub async fn owner_vouch_set(
     caller: Require<Administer>,
     domain: DomainRef,
     vouch: Body<NewOwnerVouch>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = owner_vouch::owner_vouch_set(&state.context, &caller, &domain.0, &vouch.0).await?;
+) -> Answer {
+    let domain =
+        owner_vouch::owner_vouch_set(&caller.context, &caller, &domain.0, &vouch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -182,12 +166,8 @@ pub async fn owner_vouch_set(
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
-pub async fn owner_vouch_end(
-    caller: Require<Administer>,
-    domain: DomainRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    owner_vouch::owner_vouch_end(&state.context, &caller, &domain.0).await?;
+pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> Answer {
+    owner_vouch::owner_vouch_end(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -204,12 +184,8 @@ pub async fn owner_vouch_end(
     )
 )]
 #[post("/v1/domains/{domain}:verify")]
-pub async fn domain_verify(
-    caller: Require<Register>,
-    domain: DomainRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let found = verify::domain_verify(&state.context, &caller, &domain.0).await?;
+pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Answer {
+    let found = verify::domain_verify(&caller.context, &caller, &domain.0).await?;
     answer::json(StatusCode::OK, &found)
 }
 
@@ -229,9 +205,8 @@ pub async fn domain_transfer(
     caller: Require<Register>,
     domain: DomainRef,
     transfer: Body<Transfer>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = owner::domain_transfer(&state.context, &caller, &domain.0, &transfer.0).await?;
+) -> Answer {
+    let domain = owner::domain_transfer(&caller.context, &caller, &domain.0, &transfer.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -248,10 +223,9 @@ pub async fn domain_new_generation(
     caller: Require<Administer>,
     domain: DomainRef,
     why: Body<NewGeneration>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let domain =
-        generation::domain_new_generation(&state.context, &caller, &domain.0, &why.0).await?;
+        generation::domain_new_generation(&caller.context, &caller, &domain.0, &why.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -271,9 +245,8 @@ pub async fn domain_patch(
     caller: Require<Register>,
     domain: DomainRef,
     patch: Body<DomainPatch>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = owner::domain_patch(&state.context, &caller, &domain.0, &patch.0).await?;
+) -> Answer {
+    let domain = owner::domain_patch(&caller.context, &caller, &domain.0, &patch.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -296,9 +269,8 @@ pub async fn key_enrol(
     domain: DomainRef,
     kid: Kid,
     jwk: Body<serde_json::Value>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let domain = keys::key_enrol(&state.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
+) -> Answer {
+    let domain = keys::key_enrol(&caller.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
     answer::json(StatusCode::OK, &domain)
 }
 
@@ -311,13 +283,8 @@ pub async fn key_enrol(
     )
 )]
 #[delete("/v1/domains/{domain}/keys/{kid}")]
-pub async fn key_withdraw(
-    caller: Require<Register>,
-    domain: DomainRef,
-    kid: Kid,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    keys::key_withdraw(&state.context, &caller, &domain.0, &kid.0).await?;
+pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid) -> Answer {
+    keys::key_withdraw(&caller.context, &caller, &domain.0, &kid.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -337,9 +304,8 @@ pub async fn domain_recrawl(
     caller: AnyoneAsking,
     domain: DomainRef,
     wish: OptionalBody<Recrawl>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let accepted = domains::domain_recrawl(&state.context, &caller.0, &domain.0, &wish.0).await?;
+) -> Answer {
+    let accepted = domains::domain_recrawl(&caller.context, &caller, &domain.0, &wish.0).await?;
     answer::json(StatusCode::ACCEPTED, &accepted)
 }
 
@@ -352,12 +318,8 @@ pub async fn domain_recrawl(
     )
 )]
 #[delete("/v1/domains/{domain}")]
-pub async fn domain_delete(
-    caller: Require<Register>,
-    domain: DomainRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    withdrawal::domain_delete(&state.context, &caller, &domain.0).await?;
+pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Answer {
+    withdrawal::domain_delete(&caller.context, &caller, &domain.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -377,8 +339,7 @@ pub async fn source_withdraw(
     caller: Require<Register>,
     domain: DomainRef,
     source: SourceRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    withdrawal::source_withdraw(&state.context, &caller, &domain.0, &source.0).await?;
+) -> Answer {
+    withdrawal::source_withdraw(&caller.context, &caller, &domain.0, &source.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

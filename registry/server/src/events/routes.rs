@@ -22,13 +22,14 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::events::list as events;
 use crate::events::list::events_after;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, ReadEvents, Require, bearer};
 use crate::http::envelope::{Head, leave_untouched};
 use crate::http::problem::Problem;
+use crate::http::problem_kinds;
 use crate::http::query::Query;
 use crate::http::state::State;
 use crate::http::stream_places::{NoPlace, StreamPlace};
-use crate::http::{answer, problem_kinds};
 use crate::paging::{PageRequest, not_empty};
 
 /// Events read at once for a stream.
@@ -72,7 +73,7 @@ pub async fn event_list(
     caller: Require<ReadEvents>,
     query: Query<EventQuery>,
     state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let EventQuery {
         after,
         page_size,
@@ -100,7 +101,7 @@ pub async fn event_list(
         }
     }
     let position = last.or(after).unwrap_or(0);
-    stream(&request, caller.0, position, &state)
+    stream(&request, caller.caller, position, &state)
 }
 
 /// Rebuild the search index
@@ -109,11 +110,8 @@ pub async fn event_list(
     responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
 )]
 #[post("/v1/reindex")]
-pub async fn reindex(
-    caller: Require<Administer>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    events::reindex(&state.context, &caller).await?;
+pub async fn reindex(caller: Require<Administer>) -> Answer {
+    events::reindex(&caller.context, &caller).await?;
     Ok(HttpResponse::Accepted().finish())
 }
 
@@ -142,7 +140,7 @@ fn stream(
     caller: Caller,
     position: i64,
     state: &web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let mut answer = HttpResponse::Ok();
     answer
         .insert_header((

@@ -1,14 +1,12 @@
 //! The peers of this registry, for those who run it.
 
 use a2a_registry_api::PeerList;
+use actix_web::get;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, get, web};
 
 use crate::federation::peers;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Require, SeeAll};
-use crate::http::problem::Problem;
-use crate::http::state::State;
 
 /// List the registries that searches over ARD reach
 ///
@@ -18,10 +16,7 @@ use crate::http::state::State;
     responses((status = 200, description = "The peers, by name", body = PeerList))
 )]
 #[get("/v1/peers")]
-pub async fn peer_list(
-    _: Require<SeeAll>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let list = peers(&state.context).await?;
+pub async fn peer_list(caller: Require<SeeAll>) -> Answer {
+    let list = peers(&caller.context).await?;
     answer::json(StatusCode::OK, &list)
 }

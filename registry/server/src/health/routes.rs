@@ -9,10 +9,11 @@ use utoipa::ToSchema;
 
 use crate::error::AppError;
 use crate::health::readiness::{Readiness, readiness};
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{PermissionCheck, ReadEvents};
 use crate::http::problem::{Problem, ProblemDocument};
+use crate::http::problem_kinds;
 use crate::http::state::State;
-use crate::http::{answer, problem_kinds};
 use crate::metrics::ProcessGauges;
 use crate::search::listed_agents;
 use crate::visits::outage::breaker_open_since;
@@ -60,7 +61,7 @@ struct NotReady {
 pub async fn readyz(
     state: web::Data<State>,
     auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let sees_details = sees_details(auditor)?;
     let mut readiness = readiness(&state.context).await;
     if !sees_details {
@@ -104,7 +105,7 @@ pub async fn readyz(
 pub async fn metrics(
     state: web::Data<State>,
     auditor: Result<PermissionCheck<ReadEvents>, Problem>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let sees_details = sees_details(auditor)?;
     match state.context.config().server.metrics_listen {
         None if sees_details => metrics_text(state).await,
@@ -120,7 +121,7 @@ pub async fn metrics(
 ///
 /// # Errors
 /// `not-found`, always.
-pub async fn no_metrics() -> Result<HttpResponse, Problem> {
+pub async fn no_metrics() -> Answer {
     Err(AppError::no_address().into())
 }
 
@@ -128,7 +129,7 @@ pub async fn no_metrics() -> Result<HttpResponse, Problem> {
 ///
 /// # Errors
 /// `internal` where it cannot be written.
-pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
+pub async fn metrics_text(state: web::Data<State>) -> Answer {
     let index = state.context.index();
     let applied_seq = index.applied_seq();
     let appended = *state.context.event_signal().borrow();
@@ -158,7 +159,7 @@ fn open_streams(state: &State) -> i64 {
     i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
 }
 
-fn open_metrics(text: Result<String, std::fmt::Error>) -> Result<HttpResponse, Problem> {
+fn open_metrics(text: Result<String, std::fmt::Error>) -> Answer {
     let text = text.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok()
         .insert_header((

@@ -7,6 +7,7 @@ use actix_web::http::{Method, header};
 use actix_web::{HttpRequest, HttpResponse};
 
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::problem::Problem;
 
 /// One path pattern and its methods.
@@ -108,7 +109,7 @@ fn literal_length(pattern: &str) -> usize {
 ///
 /// # Errors
 /// `wrong-method` and `not-found`.
-pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub async fn unrouted(request: HttpRequest) -> Answer {
     let addresses = request.app_data::<&'static Addresses>();
     let Some(entry) = addresses.and_then(|addresses| addresses.find(request.path())) else {
         return Err(AppError::no_address().into());

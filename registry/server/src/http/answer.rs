@@ -11,6 +11,9 @@ use crate::http::conditional::conditional;
 use crate::http::problem::Problem;
 use crate::memory::agents::RenderedJson;
 
+/// What a handler gives: a response, or a failure to be written as a problem document or a page.
+pub type Answer = Result<HttpResponse, Problem>;
+
 /// The default media type.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// `Cache-Control` of responses that caches may store, but revalidate before every use.
@@ -20,7 +23,7 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 ///
 /// # Errors
 /// `internal` where it cannot be written.
-pub fn json(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+pub fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let body = encode(value)?;
     Ok(bytes(status, Bytes::from(body)))
 }
@@ -37,7 +40,7 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 ///
 /// # Errors
 /// `internal` where it cannot be written.
-pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Answer {
     Ok(rendered(request, &RenderedJson::of(value)?))
 }
 
@@ -58,7 +61,7 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
 ///
 /// # Errors
 /// `internal` where it cannot be written.
-pub fn changed(value: &impl Serialize) -> Result<HttpResponse, Problem> {
+pub fn changed(value: &impl Serialize) -> Answer {
     Ok(changed_rendered(RenderedJson::of(value)?))
 }
 
@@ -75,7 +78,7 @@ pub(crate) fn changed_rendered(rendered: RenderedJson) -> HttpResponse {
 ///
 /// # Errors
 /// `internal` where it cannot be written.
-pub fn secret(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
+pub fn secret(status: StatusCode, value: &impl Serialize) -> Answer {
     let mut answer = json(status, value)?;
     answer
         .headers_mut()

@@ -4,6 +4,7 @@
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
@@ -14,6 +15,7 @@ use futures::future::{Either, LocalBoxFuture};
 
 use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
+use crate::context::Context;
 use crate::error::{AppError, RefusalReason};
 use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
@@ -21,10 +23,6 @@ use crate::http::problem_kinds;
 use crate::http::refusals::record_refusal;
 use crate::http::state::state;
 use crate::providers::Providers;
-
-/// Any caller, with or without a token. An invalid token is refused even where none is needed.
-#[derive(Debug, Clone)]
-pub struct Anyone(pub Caller);
 
 /// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
 /// that is meant for one agent to every host of the same HTTP client.
@@ -34,27 +32,6 @@ pub struct CardReader(pub Caller);
 /// Marks a request whose `Authorization` is ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignAuthorization;
-
-/// As [`Anyone`], for writes: those without a token are counted by address.
-#[derive(Debug, Clone)]
-pub struct AnyoneWriting(pub Caller);
-
-/// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
-/// only reads changes nothing. Those without a token are counted by address.
-#[derive(Debug, Clone)]
-pub struct AnyoneAsking(pub Caller);
-
-/// A caller who may register: an account with the permission, or anyone in an open registry.
-#[derive(Debug, Clone)]
-pub struct Registrant(pub Caller);
-
-/// Any account, whatever it may do.
-#[derive(Debug, Clone)]
-pub struct SignedIn(pub Caller);
-
-/// An account that has the permission.
-#[derive(Debug, Clone)]
-pub struct Require<P>(pub Caller, PhantomData<P>);
 
 /// As [`Anyone`], for an answer of which only accounts with the permission get all.
 #[derive(Debug, Clone, Copy)]
@@ -99,14 +76,6 @@ needed! {
     ReadAccounts
     /// [`Permission::Administer`]
     Administer
-}
-
-impl<P> Deref for Require<P> {
-    type Target = Caller;
-
-    fn deref(&self) -> &Caller {
-        &self.0
-    }
 }
 
 /// The future of an extractor, ready at once or after a read of the accounts.
@@ -277,15 +246,6 @@ pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Call
     })
 }
 
-impl FromRequest for Anyone {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, _| Ok(Self(caller)))
-    }
-}
-
 impl<P: Needed> FromRequest for PermissionCheck<P> {
     type Error = Problem;
     type Future = ExtractorFuture<Self>;
@@ -309,64 +269,70 @@ impl FromRequest for CardReader {
     }
 }
 
-impl FromRequest for AnyoneWriting {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
+/// Extractors of the caller and of the registry that is called. What stands behind a name accepts the caller, or refuses it.
+macro_rules! callers {
+    ($($(#[$meta:meta])* $name:ident $(<$permission:ident>)? = $judge:expr;)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub struct $name$(<$permission>)? {
+            pub(crate) caller: Caller,
+            pub(crate) context: Arc<Context>,
+            $(permission: PhantomData<$permission>,)?
+        }
 
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, request| {
-            admit_write(request, &caller)?;
-            Ok(Self(caller))
-        })
-    }
-}
+        impl$(<$permission>)? Deref for $name$(<$permission>)? {
+            type Target = Caller;
 
-impl FromRequest for SignedIn {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, _| {
-            caller.account()?;
-            Ok(Self(caller))
-        })
-    }
-}
-
-impl FromRequest for AnyoneAsking {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, request| {
-            if caller.account.is_some() {
-                caller.demand(Permission::Register)?;
+            fn deref(&self) -> &Caller {
+                &self.caller
             }
-            admit_write(request, &caller)?;
-            Ok(Self(caller))
-        })
-    }
+        }
+
+        impl$(<$permission: Needed>)? FromRequest for $name$(<$permission>)? {
+            type Error = Problem;
+            type Future = ExtractorFuture<Self>;
+
+            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                let judge: fn(Caller, &HttpRequest) -> Result<Caller, Problem> = $judge;
+                caller(request, move |caller, request| {
+                    Ok(Self {
+                        caller: judge(caller, request)?,
+                        context: Arc::clone(&state(request)?.context),
+                        $(permission: PhantomData::<$permission>,)?
+                    })
+                })
+            }
+        }
+    )+};
 }
 
-impl FromRequest for Registrant {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, request| {
-            Ok(Self(admit_registration(request, caller)?))
-        })
-    }
-}
-
-impl<P: Needed> FromRequest for Require<P> {
-    type Error = Problem;
-    type Future = ExtractorFuture<Self>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        caller(request, |caller, _| {
-            caller.demand(P::PERMISSION)?;
-            Ok(Self(caller, PhantomData))
-        })
-    }
+callers! {
+    /// Any caller, with or without a token. An invalid token is refused even where none is needed.
+    Anyone = |caller, _| Ok(caller);
+    /// As [`Anyone`], for writes: those without a token are counted by address.
+    AnyoneWriting = |caller, request| {
+        admit_write(request, &caller)?;
+        Ok(caller)
+    };
+    /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
+    /// only reads changes nothing. Those without a token are counted by address.
+    AnyoneAsking = |caller, request| {
+        if caller.account.is_some() {
+            caller.demand(Permission::Register)?;
+        }
+        admit_write(request, &caller)?;
+        Ok(caller)
+    };
+    /// A caller who may register: an account with the permission, or anyone in an open registry.
+    Registrant = |caller, request| Ok(admit_registration(request, caller)?);
+    /// Any account, whatever it may do.
+    SignedIn = |caller, _| {
+        caller.account()?;
+        Ok(caller)
+    };
+    /// An account that has the permission.
+    Require<P> = |caller, _| {
+        caller.demand(P::PERMISSION)?;
+        Ok(caller)
+    };
 }

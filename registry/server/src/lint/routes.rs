@@ -3,13 +3,11 @@
 use a2a_registry_api::CardLint;
 use a2a_registry_api::limits::Card;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, post, web};
+use actix_web::post;
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::AnyoneWriting;
 use crate::http::body::CardBody;
-use crate::http::problem::Problem;
-use crate::http::state::State;
 use crate::lint;
 
 /// Lint a card without registering it
@@ -27,11 +25,7 @@ use crate::lint;
     )
 )]
 #[post("/v1/cards:lint")]
-pub async fn card_lint(
-    _caller: AnyoneWriting,
-    card: CardBody,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let linted = lint::card_lint(&state.context, card.0).await?;
+pub async fn card_lint(caller: AnyoneWriting, card: CardBody) -> Answer {
+    let linted = lint::card_lint(&caller.context, card.0).await?;
     answer::json(StatusCode::OK, &linted)
 }

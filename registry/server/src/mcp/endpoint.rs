@@ -117,16 +117,9 @@ pub(crate) async fn mcp(
     if has_batches(&request)
         && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
     {
-        return batch(
-            &request,
-            &caller.0,
-            &service,
-            messages,
-            &config.public_url(),
-        )
-        .await;
+        return batch(&request, &caller, &service, messages, &config.public_url()).await;
     }
-    let message = message(&request, caller.0, body)?;
+    let message = message(&request, caller.caller, body)?;
     answered(service.0.handle(message).await, &config.public_url()).await
 }
 

@@ -7,8 +7,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use rust_embed::{Embed, EmbeddedFile};
 
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::conditional::conditional;
-use crate::http::problem::Problem;
 
 #[derive(Embed)]
 #[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
@@ -27,10 +27,7 @@ pub(crate) fn address(name: &str) -> String {
 ///
 /// # Errors
 /// `not-found` where no file has the name.
-pub(crate) async fn show(
-    request: HttpRequest,
-    name: web::Path<String>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn show(request: HttpRequest, name: web::Path<String>) -> Answer {
     let file = Static::get(&name).ok_or_else(AppError::no_address)?;
     let tag = tag(&file);
     let is_versioned = request.query_string() == format!("v={tag}");

@@ -7,6 +7,7 @@ use askama::Template;
 
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::path::Slug;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds::{self, ProblemKind};
@@ -93,10 +94,7 @@ pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 ///
 /// # Errors
 /// `not-found`.
-pub(crate) async fn explained(
-    context: web::Data<Context>,
-    slug: Slug,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn explained(context: web::Data<Context>, slug: Slug) -> Answer {
     let kind = problem_kinds::by_slug(&slug.0).ok_or_else(AppError::no_address)?;
     let template = KindPage {
         frame: Frame::new(context.config(), "problem"),

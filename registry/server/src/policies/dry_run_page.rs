@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use a2a_registry_api::{DryRun, DryRunCount};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use askama::Template;
 use uuid::Uuid;
 
 use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::auth::SeeAll;
 use crate::http::path::PolicyRef;
-use crate::http::problem::Problem;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
 use crate::pages::text::{self, LINE};
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
     policy: PolicyRef,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let visitor = &visitor.0;
     let told = policy_dry_run(&context, &visitor.caller, &policy.0).await?;
     let agents = told.resources.iter().filter_map(agent_of).collect();

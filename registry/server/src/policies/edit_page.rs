@@ -11,6 +11,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::auth::Administer;
 use crate::http::forms::FormOf;
 use crate::http::problem::Problem;
@@ -86,7 +87,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Administer>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let visitor = &visitor.0;
     let begun: Begun = query::read(request.query_string())?;
     let mut draft = Draft::of_newest(&context, &visitor.caller).await?;
@@ -107,7 +108,7 @@ pub(crate) async fn show(
 pub(crate) async fn submit(
     context: web::Data<Context>,
     form: FormOf<Administer, EditForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (act, mut draft) = form.fields.read()?;
     let only_looks = matches!(act, Act::Check | Act::Format);
     let done = draft.act(&context, &form.visitor.caller, act).await;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::{Administer, SeeAll};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -71,7 +72,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let place: Place = query::read(request.query_string())?;
     let page = HistoryPage::load(&context, &visitor.0, place).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
@@ -84,7 +85,7 @@ pub(crate) async fn show(
 pub(crate) async fn restore(
     context: web::Data<Context>,
     form: FormOf<Administer, RestoreForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let asked = &form.fields;
     let restored = restored(&context, &form.visitor.caller, asked).await;
     let (status, problem) = match restored {

@@ -7,15 +7,13 @@ use a2a_registry_api::{
 };
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ETAG, HeaderValue};
-use actix_web::{HttpResponse, get, post, put, web};
+use actix_web::{get, post, put};
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, Anyone, Require, SeeAll};
 use crate::http::body::{Body, BodyUpTo};
 use crate::http::path::PolicyRef;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::PageRequest;
 use crate::policies::{decide, dry_run, preview, sets, testing};
 use crate::precondition::Precondition;
@@ -31,12 +29,8 @@ use crate::precondition::Precondition;
     )
 )]
 #[get("/v1/policies")]
-pub async fn policies_show(
-    caller: Require<SeeAll>,
-    query: Query<sets::PoliciesQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let policies = sets::policies_show(&state.context, &caller, &query.0).await?;
+pub async fn policies_show(caller: Require<SeeAll>, query: Query<sets::PoliciesQuery>) -> Answer {
+    let policies = sets::policies_show(&caller.context, &caller, &query.0).await?;
     let mut answer = answer::json(StatusCode::OK, &policies)?;
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", policies.number)) {
         answer.headers_mut().insert(ETAG, tag);
@@ -66,9 +60,8 @@ pub async fn policies_put(
     caller: Require<Administer>,
     new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let accepted = sets::policies_put(&state.context, &caller, &new.0, &seen).await?;
+) -> Answer {
+    let accepted = sets::policies_put(&caller.context, &caller, &new.0, &seen).await?;
     answer::json(StatusCode::ACCEPTED, &accepted)
 }
 
@@ -79,12 +72,8 @@ pub async fn policies_put(
     responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
 )]
 #[get("/v1/policies/history")]
-pub async fn policy_history(
-    caller: Require<SeeAll>,
-    page: Query<PageRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let history = sets::policy_history(&state.context, &caller, &page.0).await?;
+pub async fn policy_history(caller: Require<SeeAll>, page: Query<PageRequest>) -> Answer {
+    let history = sets::policy_history(&caller.context, &caller, &page.0).await?;
     answer::json(StatusCode::OK, &history)
 }
 
@@ -99,12 +88,8 @@ pub async fn policy_history(
     )
 )]
 #[post("/v1/decide")]
-pub async fn policy_decide(
-    caller: Anyone,
-    request: Body<DecisionRequest>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let decision = decide::decide(&state.context, &caller.0, &request.0).await?;
+pub async fn policy_decide(caller: Anyone, request: Body<DecisionRequest>) -> Answer {
+    let decision = decide::decide(&caller.context, &caller, &request.0).await?;
     answer::json(StatusCode::OK, &decision)
 }
 
@@ -121,9 +106,8 @@ pub async fn policy_decide(
 pub async fn policies_preview(
     caller: Require<Administer>,
     new: BodyUpTo<NewPolicies, MAX_POLICIES_BODY>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let told = preview::policies_preview(&state.context, &caller, &new.0).await?;
+) -> Answer {
+    let told = preview::policies_preview(&caller.context, &caller, &new.0).await?;
     answer::json(StatusCode::OK, &told)
 }
 
@@ -137,9 +121,8 @@ pub async fn policies_preview(
 pub async fn policies_test(
     caller: Require<SeeAll>,
     cases: BodyUpTo<PolicyCases, MAX_POLICIES_BODY>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let results = testing::policies_test(&state.context, &caller, &cases.0).await?;
+) -> Answer {
+    let results = testing::policies_test(&caller.context, &caller, &cases.0).await?;
     answer::json(StatusCode::OK, &results)
 }
 
@@ -155,11 +138,7 @@ pub async fn policies_test(
     )
 )]
 #[get("/v1/policies/{policy}/dry-run")]
-pub async fn policy_dry_run(
-    caller: Require<SeeAll>,
-    policy: PolicyRef,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let told = dry_run::policy_dry_run(&state.context, &caller, &policy.0).await?;
+pub async fn policy_dry_run(caller: Require<SeeAll>, policy: PolicyRef) -> Answer {
+    let told = dry_run::policy_dry_run(&caller.context, &caller, &policy.0).await?;
     answer::json(StatusCode::OK, &told)
 }

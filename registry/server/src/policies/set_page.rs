@@ -5,12 +5,12 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{MAX_POLICY_BYTES, TEMPLATES};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use askama::Template;
 
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::auth::SeeAll;
-use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
@@ -47,7 +47,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let visitor = &visitor.0;
     let wanted: PoliciesQuery = query::read(request.query_string())?;
     let newest = policies_show(&context, &visitor.caller, &PoliciesQuery::default()).await?;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::{Approve, Curate, SeeAll};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -83,7 +84,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let filters: Filters = query::read(request.query_string())?;
     let page = WaiversPage::load(&context, &visitor.0, &filters).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
@@ -93,10 +94,7 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; `not-found` for the agent.
-pub(crate) async fn grant(
-    context: web::Data<Context>,
-    form: FormOf<Approve, GrantForm>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, GrantForm>) -> Answer {
     let asked = form.fields;
     let new = NewWaiver {
         policy: asked.policy.clone(),
@@ -130,10 +128,7 @@ pub(crate) async fn grant(
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn end(
-    context: web::Data<Context>,
-    form: FormOf<Curate, EndForm>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn end(context: web::Data<Context>, form: FormOf<Curate, EndForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
         let waiver = waiver_in_force(&context, caller, id).await?;

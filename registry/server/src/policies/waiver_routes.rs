@@ -2,15 +2,13 @@
 
 use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, delete, get, post, web};
+use actix_web::{HttpResponse, delete, get, post};
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Approve, Curate, Require, SeeAll};
 use crate::http::body::Body;
 use crate::http::path::WaiverId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::policies::waivers::{self, WaiverQuery};
 
 /// List waivers, newest first
@@ -23,12 +21,8 @@ use crate::policies::waivers::{self, WaiverQuery};
     )
 )]
 #[get("/v1/waivers")]
-pub async fn waiver_list(
-    caller: Require<SeeAll>,
-    query: Query<WaiverQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let list = waivers::waiver_list(&state.context, &caller, &query.0).await?;
+pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> Answer {
+    let list = waivers::waiver_list(&caller.context, &caller, &query.0).await?;
     answer::json(StatusCode::OK, &list)
 }
 
@@ -46,12 +40,8 @@ pub async fn waiver_list(
     )
 )]
 #[post("/v1/waivers")]
-pub async fn waiver_grant(
-    caller: Require<Approve>,
-    new: Body<NewWaiver>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let waiver = waivers::waiver_grant(&state.context, &caller, &new.0).await?;
+pub async fn waiver_grant(caller: Require<Approve>, new: Body<NewWaiver>) -> Answer {
+    let waiver = waivers::waiver_grant(&caller.context, &caller, &new.0).await?;
     answer::json(StatusCode::CREATED, &waiver)
 }
 
@@ -64,11 +54,7 @@ pub async fn waiver_grant(
     )
 )]
 #[delete("/v1/waivers/{waiver}")]
-pub async fn waiver_end(
-    caller: Require<Curate>,
-    waiver: WaiverId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    waivers::waiver_end(&state.context, &caller, waiver.0).await?;
+pub async fn waiver_end(caller: Require<Curate>, waiver: WaiverId) -> Answer {
+    waivers::waiver_end(&caller.context, &caller, waiver.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -8,11 +8,9 @@ use askama::Template as _;
 
 use crate::context::Context;
 use crate::error::AppError;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::path::FeedSecret;
-use crate::http::problem::Problem;
-use crate::http::state::State;
 use crate::reviews::feed;
 
 /// Give the caller's feed a new address
@@ -24,11 +22,8 @@ use crate::reviews::feed;
     responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
 )]
 #[post("/v1/me/feed")]
-pub async fn feed_renew(
-    caller: Require<Read>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let made = feed::feed_renew(&state.context, &caller).await?;
+pub async fn feed_renew(caller: Require<Read>) -> Answer {
+    let made = feed::feed_renew(&caller.context, &caller).await?;
     answer::secret(StatusCode::CREATED, &made)
 }
 
@@ -41,11 +36,8 @@ pub async fn feed_renew(
     )
 )]
 #[delete("/v1/me/feed")]
-pub async fn feed_revoke(
-    caller: Require<Read>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    feed::feed_revoke(&state.context, &caller).await?;
+pub async fn feed_revoke(caller: Require<Read>) -> Answer {
+    feed::feed_revoke(&caller.context, &caller).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -53,10 +45,7 @@ pub async fn feed_revoke(
 ///
 /// # Errors
 /// `not-found` for a secret that opens none.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    FeedSecret(secret): FeedSecret,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn show(context: web::Data<Context>, FeedSecret(secret): FeedSecret) -> Answer {
     let document = feed::feed_read(&context, &secret).await?;
     let body = document.render();
     let body = body.map_err(|error| AppError::internal(error.to_string()))?;

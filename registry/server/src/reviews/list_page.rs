@@ -7,13 +7,14 @@ use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::reviews::review_by_id;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::{Approve, Read};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::problem::Problem;
@@ -124,7 +125,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let page = ReviewsPage::load(&context, &visitor.0, request.query_string()).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
@@ -137,7 +138,7 @@ pub(crate) async fn decide(
     context: web::Data<Context>,
     form: FormOf<Approve, DecideForm>,
     request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     if form.fields.verdict.is_empty() {
         return Ok(stay_on_page());
     }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::register_page::sentence;
+use crate::http::answer::Answer;
 use crate::http::auth::{Read, Register};
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::ReviewId;
@@ -111,7 +112,7 @@ pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
     ReviewId(id): ReviewId,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let visitor = &visitor.0;
     let detail = review_show(&context, &visitor.caller, id).await?;
     let frame = Frame::of(context.config(), "reviews", visitor);
@@ -128,7 +129,7 @@ pub(crate) async fn submit(
     context: web::Data<Context>,
     ReviewId(id): ReviewId,
     form: FormOf<Register, ReviewForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     if form.fields.act.is_empty() {
         return Ok(stay_on_page());
     }

@@ -7,11 +7,11 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::context::Context;
+use crate::http::answer::Answer;
 use crate::http::auth::{AnyoneWriting, Read};
 use crate::http::body::UnreadBody;
 use crate::http::forms::{FormFields, FormOf, read_form};
 use crate::http::path::AgentRef;
-use crate::http::problem::Problem;
 use crate::pages::frame::Frame;
 use crate::reviews::reporting::agent_report;
 
@@ -50,19 +50,18 @@ impl FormFields for OwnReportForm {}
 /// # Errors
 /// As the act, and `form-refused` for a form that another site sends.
 pub(crate) async fn submit(
-    context: web::Data<Context>,
-    AnyoneWriting(caller): AnyoneWriting,
+    caller: AnyoneWriting,
     AgentRef(agent): AgentRef,
     request: HttpRequest,
     body: UnreadBody,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let form: ReportForm = read_form(&request, body, FORM).await?;
     let new = NewReport {
         reason: form.reason,
         contact: form.contact,
     };
-    let accepted = agent_report(&context, &caller, &agent, &new).await?;
-    let frame = Frame::new(context.config(), "agent");
+    let accepted = agent_report(&caller.context, &caller, &agent, &new).await?;
+    let frame = Frame::new(caller.context.config(), "agent");
     Ok(reported(frame, &accepted))
 }
 
@@ -73,7 +72,7 @@ pub(crate) async fn submit(
 pub(crate) async fn submit_signed_in(
     context: web::Data<Context>,
     form: FormOf<Read, OwnReportForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let OwnReportForm {
         agent,
         reason,

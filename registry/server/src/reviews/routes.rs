@@ -4,16 +4,14 @@ use a2a_registry_api::limits::PageSize;
 use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
 use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, get};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::path::ReviewId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::paging::{PageRequest, not_empty};
 use crate::reviews::queue::{self as reviews, ReviewsWanted};
 use crate::reviews::waiting;
@@ -57,11 +55,7 @@ pub struct ReviewQuery {
     responses((status = 200, description = "A page of reviews", body = ReviewList))
 )]
 #[get("/v1/reviews")]
-pub async fn review_list(
-    caller: Require<Read>,
-    query: Query<ReviewQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Answer {
     let ReviewQuery {
         state: in_state,
         kind,
@@ -84,7 +78,7 @@ pub async fn review_list(
         page_size,
         page_token,
     };
-    let reviews = reviews::review_list(&state.context, &caller, &wanted, &page).await?;
+    let reviews = reviews::review_list(&caller.context, &caller, &wanted, &page).await?;
     answer::json(StatusCode::OK, &reviews)
 }
 
@@ -99,13 +93,8 @@ pub async fn review_list(
     )
 )]
 #[get("/v1/reviews/{review}")]
-pub async fn review_show(
-    request: HttpRequest,
-    caller: Require<Read>,
-    review: ReviewId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = reviews::review_rendered(&state.context, &caller, review.0).await?;
+pub async fn review_show(request: HttpRequest, caller: Require<Read>, review: ReviewId) -> Answer {
+    let review = reviews::review_rendered(&caller.context, &caller, review.0).await?;
     Ok(answer::rendered(&request, &review))
 }
 
@@ -117,10 +106,7 @@ pub async fn review_show(
     responses((status = 200, description = "What waits for the caller", body = Waiting))
 )]
 #[get("/v1/me/waiting")]
-pub async fn me_waiting(
-    caller: Require<Read>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let waiting = waiting::waiting(&state.context, &caller).await?;
+pub async fn me_waiting(caller: Require<Read>) -> Answer {
+    let waiting = waiting::waiting(&caller.context, &caller).await?;
     answer::json(StatusCode::OK, &waiting)
 }

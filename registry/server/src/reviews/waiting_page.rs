@@ -14,9 +14,9 @@ use uuid::Uuid;
 use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::Read;
 use crate::http::forms::{FormFields, FormOf};
-use crate::http::problem::Problem;
 use crate::http::visitor::PageOf;
 use crate::pages::frame::Frame;
 use crate::pages::text::{BLOCK, LINE};
@@ -49,10 +49,7 @@ impl FormFields for SeenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<Read>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> Answer {
     let waiting = waiting(&context, &visitor.0.caller).await?;
     let frame = Frame::of(context.config(), "waiting", &visitor.0);
     let agents = waiting.news.iter().map(|news| news.agent).collect();
@@ -70,10 +67,7 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`; `invalid-request` for what is no time.
-pub(crate) async fn seen(
-    context: web::Data<Context>,
-    form: FormOf<Read, SeenForm>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn seen(context: web::Data<Context>, form: FormOf<Read, SeenForm>) -> Answer {
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;
     news_seen(&context, &form.visitor.caller, &Seen { at }).await?;

@@ -5,14 +5,13 @@ use a2a_registry_api::{
     Review, ReviewComment, ReviewDecision, ReviewPatch, Seen,
 };
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, delete, patch, post, web};
+use actix_web::{HttpResponse, delete, patch, post};
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{AnyoneWriting, Approve, Curate, Read, Register, Require};
 use crate::http::body::Body;
 use crate::http::path::{AgentRef, ReviewId};
 use crate::http::problem::Problem;
-use crate::http::state::State;
 use crate::precondition::Precondition;
 use crate::reviews::{
     break_glass, bulk, deciding, notes, recertification, reporting, resuming, waiting,
@@ -32,9 +31,8 @@ pub async fn review_approve(
     caller: Require<Approve>,
     review: ReviewId,
     decision: Body<ReviewDecision>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = deciding::review_approve(&state.context, &caller, review.0, &decision.0).await?;
+) -> Answer {
+    let review = deciding::review_approve(&caller.context, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -52,9 +50,8 @@ pub async fn review_reject(
     caller: Require<Approve>,
     review: ReviewId,
     decision: Body<ReviewDecision>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = deciding::review_reject(&state.context, &caller, review.0, &decision.0).await?;
+) -> Answer {
+    let review = deciding::review_reject(&caller.context, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -75,9 +72,8 @@ pub async fn review_break_glass(
     caller: Require<Approve>,
     review: ReviewId,
     decision: Body<ReviewDecision>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = break_glass::break_glass(&state.context, &caller, review.0, &decision.0).await?;
+) -> Answer {
+    let review = break_glass::break_glass(&caller.context, &caller, review.0, &decision.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -90,12 +86,8 @@ pub async fn review_break_glass(
     )
 )]
 #[delete("/v1/reviews/{review}/approval")]
-pub async fn approval_withdraw(
-    caller: Require<Approve>,
-    review: ReviewId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = deciding::approval_withdraw(&state.context, &caller, review.0).await?;
+pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> Answer {
+    let review = deciding::approval_withdraw(&caller.context, &caller, review.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -108,12 +100,8 @@ pub async fn approval_withdraw(
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
 )]
 #[post("/v1/reviews:decide")]
-pub async fn review_decide_all(
-    caller: Require<Approve>,
-    what: Body<BulkDecision>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let results = bulk::review_decide_all(&state.context, &caller, &what.0).await?;
+pub async fn review_decide_all(caller: Require<Approve>, what: Body<BulkDecision>) -> Answer {
+    let results = bulk::review_decide_all(&caller.context, &caller, &what.0).await?;
     let outcome = |(id, result): bulk::ItemResult| match result {
         Ok(review) => DecisionOutcome {
             id,
@@ -146,9 +134,8 @@ pub async fn comment_add(
     caller: Require<Register>,
     review: ReviewId,
     new: Body<NewComment>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let comment = notes::comment_add(&state.context, &caller, review.0, &new.0).await?;
+) -> Answer {
+    let comment = notes::comment_add(&caller.context, &caller, review.0, &new.0).await?;
     answer::json(StatusCode::CREATED, &comment)
 }
 
@@ -172,9 +159,8 @@ pub async fn review_patch(
     review: ReviewId,
     patch: Body<ReviewPatch>,
     seen: Precondition,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let review = notes::review_patch(&state.context, &caller, review.0, &patch.0, &seen).await?;
+) -> Answer {
+    let review = notes::review_patch(&caller.context, &caller, review.0, &patch.0, &seen).await?;
     Ok(answer::changed_rendered(review))
 }
 
@@ -190,13 +176,8 @@ pub async fn review_patch(
     )
 )]
 #[post("/v1/agents/{agent}:resume")]
-pub async fn agent_resume(
-    caller: Require<Curate>,
-    agent: AgentRef,
-    act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let agent = resuming::agent_resume(&state.context, &caller, &agent.0, &act.0).await?;
+pub async fn agent_resume(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
+    let agent = resuming::agent_resume(&caller.context, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &agent)
 }
 
@@ -213,13 +194,8 @@ pub async fn agent_resume(
     )
 )]
 #[post("/v1/agents/{agent}:report")]
-pub async fn agent_report(
-    caller: AnyoneWriting,
-    agent: AgentRef,
-    new: Body<NewReport>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let accepted = reporting::agent_report(&state.context, &caller.0, &agent.0, &new.0).await?;
+pub async fn agent_report(caller: AnyoneWriting, agent: AgentRef, new: Body<NewReport>) -> Answer {
+    let accepted = reporting::agent_report(&caller.context, &caller, &agent.0, &new.0).await?;
     answer::json(StatusCode::ACCEPTED, &accepted)
 }
 
@@ -235,14 +211,9 @@ pub async fn agent_report(
     )
 )]
 #[post("/v1/agents/{agent}:recertify")]
-pub async fn agent_recertify(
-    caller: Require<Curate>,
-    agent: AgentRef,
-    act: Body<Act>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
+pub async fn agent_recertify(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
     let review =
-        recertification::agent_recertify(&state.context, &caller, &agent.0, &act.0).await?;
+        recertification::agent_recertify(&caller.context, &caller, &agent.0, &act.0).await?;
     answer::json(StatusCode::OK, &review)
 }
 
@@ -253,11 +224,7 @@ pub async fn agent_recertify(
     responses((status = 204, description = "Noted"))
 )]
 #[post("/v1/me:seen")]
-pub async fn me_seen(
-    caller: Require<Read>,
-    seen: Body<Seen>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    waiting::news_seen(&state.context, &caller, &seen.0).await?;
+pub async fn me_seen(caller: Require<Read>, seen: Body<Seen>) -> Answer {
+    waiting::news_seen(&caller.context, &caller, &seen.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -1,14 +1,12 @@
 //! Finding agents.
 
 use a2a_registry_api::{AgentList, Lookup, Suggestions};
+use actix_web::get;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, get, web};
 
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::Anyone;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::state::State;
 use crate::search::query::{LookupQuery, SearchQuery, SuggestQuery};
 use crate::search::{lookup, search, suggest};
 
@@ -23,12 +21,8 @@ use crate::search::{lookup, search, suggest};
     responses((status = 200, description = "A page of agents", body = AgentList))
 )]
 #[get("/v1/agents")]
-pub async fn agent_search(
-    caller: Anyone,
-    query: Query<SearchQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let body = search(&state.context, &caller.0, &query.0).await?;
+pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> Answer {
+    let body = search(&caller.context, &caller, &query.0).await?;
     Ok(answer::bytes(StatusCode::OK, body))
 }
 
@@ -40,12 +34,8 @@ pub async fn agent_search(
     responses((status = 200, description = "Completions, best first", body = Suggestions))
 )]
 #[get("/v1/agents:suggest")]
-pub async fn agent_suggest(
-    caller: Anyone,
-    query: Query<SuggestQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let suggestions = suggest(&state.context, &caller.0, &query.0).await?;
+pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> Answer {
+    let suggestions = suggest(&caller.context, &caller, &query.0).await?;
     answer::json(StatusCode::OK, &suggestions)
 }
 
@@ -62,11 +52,7 @@ pub async fn agent_suggest(
     )
 )]
 #[get("/v1/agents:lookup")]
-pub async fn agent_lookup(
-    caller: Anyone,
-    query: Query<LookupQuery>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let found = lookup(&state.context, &caller.0, &query.0).await?;
+pub async fn agent_lookup(caller: Anyone, query: Query<LookupQuery>) -> Answer {
+    let found = lookup(&caller.context, &caller, &query.0).await?;
     answer::json(StatusCode::OK, &found)
 }

@@ -8,13 +8,12 @@ use serde::Deserialize;
 
 use crate::context::Context;
 use crate::error::AppError;
-use crate::http::answer;
+use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::body::Body;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::SearchId;
 use crate::http::problem::Problem;
-use crate::http::state::State;
 use crate::pages::confirm::{ConfirmPage, Confirmation};
 use crate::pages::frame::Frame;
 use crate::pages::page;
@@ -28,11 +27,8 @@ use crate::search::saved;
     responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
 )]
 #[get("/v1/searches")]
-pub async fn saved_search_list(
-    caller: Require<Read>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let list = saved::saved_search_list(&state.context, &caller).await?;
+pub async fn saved_search_list(caller: Require<Read>) -> Answer {
+    let list = saved::saved_search_list(&caller.context, &caller).await?;
     answer::json(StatusCode::OK, &list)
 }
 
@@ -45,12 +41,8 @@ pub async fn saved_search_list(
     responses((status = 201, description = "The saved search", body = SavedSearch))
 )]
 #[post("/v1/searches")]
-pub async fn saved_search_put(
-    caller: Require<Read>,
-    new: Body<NewSavedSearch>,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    let made = saved::saved_search_put(&state.context, &caller, &new.0).await?;
+pub async fn saved_search_put(caller: Require<Read>, new: Body<NewSavedSearch>) -> Answer {
+    let made = saved::saved_search_put(&caller.context, &caller, &new.0).await?;
     answer::json(StatusCode::CREATED, &made)
 }
 
@@ -60,12 +52,8 @@ pub async fn saved_search_put(
     responses((status = 204, description = "The saved search is deleted"))
 )]
 #[delete("/v1/searches/{search}")]
-pub async fn saved_search_delete(
-    caller: Require<Read>,
-    search: SearchId,
-    state: web::Data<State>,
-) -> Result<HttpResponse, Problem> {
-    saved::saved_search_delete(&state.context, &caller, search.0).await?;
+pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> Answer {
+    saved::saved_search_delete(&caller.context, &caller, search.0).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -93,10 +81,7 @@ impl FormFields for DeleteForm {}
 ///
 /// # Errors
 /// `form-refused`, and as the act where the search cannot be shown.
-pub(crate) async fn save(
-    context: web::Data<Context>,
-    form: FormOf<Read, SaveForm>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn save(context: web::Data<Context>, form: FormOf<Read, SaveForm>) -> Answer {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
         query: form.fields.query.clone(),
@@ -118,10 +103,7 @@ pub(crate) async fn save(
 ///
 /// # Errors
 /// `form-refused`, and as the act.
-pub(crate) async fn forget(
-    context: web::Data<Context>,
-    form: FormOf<Read, DeleteForm>,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn forget(context: web::Data<Context>, form: FormOf<Read, DeleteForm>) -> Answer {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
     let caller = &form.visitor.caller;

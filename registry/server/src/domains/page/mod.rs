@@ -34,10 +34,10 @@ use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::domains::verify::domain_verify;
 use crate::error::{AppError, ErrorKind};
+use crate::http::answer::Answer;
 use crate::http::auth::Register;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::DomainRef;
-use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
@@ -145,7 +145,7 @@ pub(crate) async fn verify(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Register, VerifyForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     domain_verify(&context, &form.visitor.caller, &domain).await?;
     let here = format!("/domains/{}#ownership", text::segment(&domain));
     Ok(HttpResponse::SeeOther()

@@ -13,6 +13,7 @@ use crate::domains::acts::domain_show;
 use crate::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
 use crate::domains::page::DomainPage;
 use crate::error::AppError;
+use crate::http::answer::Answer;
 use crate::http::auth::Administer;
 use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::DomainRef;
@@ -59,7 +60,7 @@ pub(crate) async fn set(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Administer, SetForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     let (visitor, fields) = (&form.visitor, form.fields);
     let problem = match vouch_for_owner(&context, &visitor.caller, &domain, &fields).await {
         Ok(_) => return Ok(back(&domain)),
@@ -105,7 +106,7 @@ pub(crate) async fn end(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Administer, EndForm>,
-) -> Result<HttpResponse, Problem> {
+) -> Answer {
     if form.fields.confirmed.is_empty() {
         let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
