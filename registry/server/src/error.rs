@@ -217,6 +217,26 @@ impl AppError {
         Self::not_found("This address does not exist.")
     }
 
+    /// The request does not fit the present state.
+    pub fn conflict(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, text)
+    }
+
+    /// The caller may not do this.
+    pub fn forbidden(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Forbidden, text)
+    }
+
+    /// The caller must authenticate.
+    pub fn unauthenticated(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unauthenticated, text)
+    }
+
+    /// A limit of the caller is reached.
+    pub fn limit_reached(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::LimitReached, text)
+    }
+
     /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
