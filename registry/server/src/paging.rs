@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
 use crate::caller::Caller;
+use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
 /// Which page of a list.
@@ -134,11 +135,60 @@ impl Signer {
     }
 }
 
-/// Cuts rows, read with one more than the page size, to one page; returns whether another page follows.
-pub(crate) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
-    let more = rows.len() > size;
-    rows.truncate(size);
-    more
+/// One page of a list of rows: where it begins, and the token of the page after it.
+pub(crate) struct ListPage<'a> {
+    signer: &'a Signer,
+    caller: &'a Caller,
+    list: &'a str,
+    size: usize,
+    token: Option<&'a str>,
+}
+
+impl<'a> ListPage<'a> {
+    /// The page that is asked for; its tokens belong to `list` and to the caller.
+    ///
+    /// # Errors
+    /// `Invalid` for a size that no page has.
+    pub(crate) fn new(
+        context: &'a Context,
+        caller: &'a Caller,
+        list: &'a str,
+        page: &'a PageRequest,
+    ) -> Result<Self, AppError> {
+        Ok(Self {
+            signer: &context.signer,
+            caller,
+            list,
+            size: page_size(page.page_size)?,
+            token: page.page_token.as_deref(),
+        })
+    }
+
+    /// The position of the last row of the previous page; `None` on the first page.
+    ///
+    /// # Errors
+    /// `Invalid` for a token of another list or caller.
+    pub(crate) fn start<T: DeserializeOwned>(&self) -> Result<Option<T>, AppError> {
+        let position = |token| self.signer.position(self.list, self.caller, token);
+        self.token.map(position).transpose()
+    }
+
+    /// How many rows are read: one more than the page has, which tells whether another page follows.
+    pub(crate) fn limit(&self) -> u64 {
+        self.size as u64 + 1
+    }
+
+    /// Cuts what was read to the page; returns the token of the next page, if one follows.
+    pub(crate) fn cut<R, P: Serialize>(
+        &self,
+        rows: &mut Vec<R>,
+        position: impl FnOnce(&R) -> P,
+    ) -> Option<String> {
+        let more = rows.len() > self.size;
+        rows.truncate(self.size);
+        let last = rows.last().filter(|_| more)?;
+        self.signer.token(self.list, self.caller, &position(last))
+    }
 }
 
 #[cfg(test)]
