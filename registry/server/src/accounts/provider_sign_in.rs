@@ -1,7 +1,7 @@
 //! Signing in to the pages with an identity provider.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -104,9 +104,7 @@ pub(crate) async fn finish(
     request.extensions_mut().remove::<NewCookie>();
     match signed_in {
         Ok((secret, next)) => {
-            let mut response = HttpResponse::SeeOther()
-                .insert_header((LOCATION, local(&next)))
-                .finish();
+            let mut response = crate::pages::see_other(&local(&next));
             // The cookie of the form stays: another tab may show the form.
             let set = cookies::set(cookies::SESSION, &secret);
             for cookie in set.into_iter().chain(clear_attempt(&answer.state)) {

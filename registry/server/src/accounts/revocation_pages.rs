@@ -1,7 +1,6 @@
 //! The forms of the account page that end something: a token, a session, the feed. Each asks first, and names what ends.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -224,7 +223,5 @@ fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
 }
 
 fn back() -> HttpResponse {
-    HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/account"))
-        .finish()
+    crate::pages::see_other("/account")
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE};
+use actix_web::http::header::{HOST, ORIGIN, SET_COOKIE};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -127,9 +127,7 @@ pub(crate) async fn submit(
     match sign_in(&state, &request, &form.0).await {
         Ok(secret) => {
             let next = local(&form.0.next);
-            let mut response = HttpResponse::SeeOther()
-                .insert_header((LOCATION, next))
-                .finish();
+            let mut response = crate::pages::see_other(&next);
             let set = cookies::set(cookies::SESSION, &secret);
             for cookie in set.into_iter().chain(cookies::clear(cookies::BEFORE)) {
                 response.headers_mut().append(SET_COOKIE, cookie);
@@ -178,9 +176,7 @@ pub(crate) async fn sign_out(
     form: SessionForm<SignOutForm>,
 ) -> Answer {
     session_end(&context, &form.visitor.caller).await?;
-    let mut response = HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/"))
-        .finish();
+    let mut response = crate::pages::see_other("/");
     if let Some(cookie) = cookies::clear(cookies::SESSION) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }

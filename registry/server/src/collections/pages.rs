@@ -7,7 +7,6 @@ use a2a_registry_api::{AgentList, Collection, CollectionContent};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -157,9 +156,7 @@ pub(crate) async fn submit(
             .map(drop),
     };
     match done {
-        Ok(()) if fields.act == "delete" => Ok(HttpResponse::SeeOther()
-            .insert_header((LOCATION, "/collections"))
-            .finish()),
+        Ok(()) if fields.act == "delete" => Ok(crate::pages::see_other("/collections")),
         Ok(()) => Ok(to(name)),
         Err(error) => {
             let problem = Problem::from(error);
@@ -193,9 +190,7 @@ async fn made(
 
 fn to(name: &str) -> HttpResponse {
     let link = format!("/collections/{}", text::segment(name));
-    HttpResponse::SeeOther()
-        .insert_header((LOCATION, link))
-        .finish()
+    crate::pages::see_other(&link)
 }
 
 async fn collections_page(

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -126,9 +125,7 @@ pub(crate) async fn submit_signed_in(
     match registered.await {
         Ok(view) => {
             let link = format!("/domains/{}?wait=1", text::segment(&view.domain));
-            HttpResponse::SeeOther()
-                .insert_header((LOCATION, link))
-                .finish()
+            crate::pages::see_other(&link)
         }
         Err(error) => {
             let problem = Problem::from(error);

@@ -20,7 +20,7 @@ pub(crate) mod tests;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, ContentType};
+use actix_web::http::header::{CACHE_CONTROL, ContentType, LOCATION};
 use askama::Template;
 
 use crate::http::problem::Problem;
@@ -37,6 +37,13 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
             HttpResponse::InternalServerError().finish()
         }
     }
+}
+
+/// The answer to a form that was followed: the browser goes on to this address.
+pub(crate) fn see_other(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, address))
+        .finish()
 }
 
 /// The answer to a form that asks for nothing, as Enter in a field sends it: the browser stays on the page, with what was

@@ -5,7 +5,6 @@ use a2a_registry_api::{Policies, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Fault;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -141,9 +140,7 @@ pub(crate) async fn submit(
             page.lost = Some(newest);
         }
         Outcome::Applied => {
-            return Ok(HttpResponse::SeeOther()
-                .insert_header((LOCATION, "/policies"))
-                .finish());
+            return Ok(crate::pages::see_other("/policies"));
         }
     }
     Ok(crate::pages::page(status, &page))

@@ -5,8 +5,7 @@ use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -90,9 +89,7 @@ pub(crate) async fn restore(
     let restored = restored(&context, &form.visitor.caller, asked).await;
     let (status, problem) = match restored {
         Ok((_, Outcome::Applied)) => {
-            return Ok(HttpResponse::SeeOther()
-                .insert_header((LOCATION, "/policies"))
-                .finish());
+            return Ok(crate::pages::see_other("/policies"));
         }
         Ok((draft, Outcome::Unconfirmed(told, gone))) => {
             return Ok(confirmation_page(

@@ -5,8 +5,7 @@ use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -107,9 +106,10 @@ pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, Gra
     let granted = waiver_grant(&context, &form.visitor.caller, &new).await;
     let error = match granted {
         Ok(waiver) => {
-            return Ok(HttpResponse::SeeOther()
-                .insert_header((LOCATION, format!("/agents/{}/#policies", waiver.agent)))
-                .finish());
+            return Ok(crate::pages::see_other(&format!(
+                "/agents/{}/#policies",
+                waiver.agent
+            )));
         }
         Err(error) => error,
     };
@@ -136,9 +136,7 @@ pub(crate) async fn end(context: web::Data<Context>, form: FormOf<Curate, EndFor
         return Ok(crate::pages::page(StatusCode::OK, &confirmation));
     }
     waiver_end(&context, caller, id).await?;
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/waivers"))
-        .finish())
+    Ok(crate::pages::see_other("/waivers"))
 }
 
 /// The page that asks before a waiver ends.

@@ -8,8 +8,7 @@ use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -136,9 +135,7 @@ pub(crate) async fn submit(
     let (visitor, fields) = (&form.visitor, form.fields);
     let problem = match act(&context, &visitor.caller, id, fields.clone()).await {
         Ok(id) => {
-            return Ok(HttpResponse::SeeOther()
-                .insert_header((LOCATION, format!("/reviews/{id}")))
-                .finish());
+            return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
         }
         Err(problem) => problem,
     };

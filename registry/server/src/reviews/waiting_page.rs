@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use a2a_registry_api::{Seen, Waiting};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -71,9 +70,7 @@ pub(crate) async fn seen(context: web::Data<Context>, form: FormOf<Read, SeenFor
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;
     news_seen(&context, &form.visitor.caller, &Seen { at }).await?;
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/waiting"))
-        .finish())
+    Ok(crate::pages::see_other("/waiting"))
 }
 
 impl WaitingPage {

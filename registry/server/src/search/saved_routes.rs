@@ -2,7 +2,6 @@
 
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, delete, get, post, web};
 use serde::Deserialize;
 
@@ -131,7 +130,5 @@ pub(crate) async fn forget(context: web::Data<Context>, form: FormOf<Read, Delet
 }
 
 fn to_account() -> HttpResponse {
-    HttpResponse::SeeOther()
-        .insert_header((LOCATION, "/account#searches"))
-        .finish()
+    crate::pages::see_other("/account#searches")
 }

@@ -19,7 +19,6 @@ use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::reviews::reviews_open;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use owner_vouch::OwnerVouchForm;
@@ -148,9 +147,7 @@ pub(crate) async fn verify(
 ) -> Answer {
     domain_verify(&context, &form.visitor.caller, &domain).await?;
     let here = format!("/domains/{}#ownership", text::segment(&domain));
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, here))
-        .finish())
+    Ok(crate::pages::see_other(&here))
 }
 
 /// The page of a domain that this caller has just registered.

@@ -3,7 +3,6 @@
 use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
 use a2a_registry_domain::role::Permission;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 
@@ -117,9 +116,7 @@ pub(crate) async fn end(
 
 fn back(domain: &str) -> HttpResponse {
     let here = format!("/domains/{}#ownership", text::segment(domain));
-    HttpResponse::SeeOther()
-        .insert_header((LOCATION, here))
-        .finish()
+    crate::pages::see_other(&here)
 }
 
 impl OwnerVouchForm {
