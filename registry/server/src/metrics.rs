@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// Upper bounds of the latency classes, in seconds.
 const LATENCIES: [f64; 12] = [
@@ -66,7 +66,8 @@ pub struct ProcessGauges {
 /// The counters of one process.
 #[derive(Debug)]
 pub struct Metrics {
-    /// What everybody may see: the figures of the process itself.
+    /// What everybody may see: the figures of the process itself. A count by route or by outcome is none of them: it tells
+    /// what others do, such as approving and suspending agents that are hidden.
     process: Registry,
     /// What tells how much the registry does and holds.
     registry: Registry,
@@ -94,115 +95,86 @@ impl Default for Metrics {
     }
 }
 
+/// A new metric of a registry.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The latencies of requests, as a metric of a registry.
+fn registered_latency(
+    registry: &mut Registry,
+) -> Family<RouteLabels, Histogram, fn() -> Histogram> {
+    let latency = Family::new_with_constructor((|| Histogram::new(LATENCIES)) as fn() -> Histogram);
+    let help = "Time from a request's head to the head of its answer";
+    registry.register_with_unit(
+        "http_request_duration",
+        help,
+        Unit::Seconds,
+        latency.clone(),
+    );
+    latency
+}
+
 impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
-        let metrics = Self {
-            process: Registry::with_prefix("a2a_registry"),
-            registry: Registry::with_prefix("a2a_registry"),
-            requests: Family::default(),
-            latency: Family::new_with_constructor(|| Histogram::new(LATENCIES)),
-            outcomes: Family::default(),
+        let mut process = Registry::with_prefix("a2a_registry");
+        let mut registry = Registry::with_prefix("a2a_registry");
+        let (own, all) = (&mut process, &mut registry);
+        Self {
+            in_flight: registered(own, "http_requests_in_flight", "Requests being answered"),
+            malformed: registered(
+                own,
+                "http_malformed_requests",
+                "Requests that are not HTTP/1.1 as its grammar has it",
+            ),
+            refused: registered(
+                own,
+                "http_connections_refused",
+                "Connections beyond the limit of all or of their address",
+            ),
+            cut_off: registered(
+                own,
+                "http_connections_cut_off",
+                "Connections ended because their client was idle for too long",
+            ),
+            streams: registered(own, "event_streams", "Event streams that are open"),
+            requests: registered(all, "http_requests", "Requests answered"),
+            latency: registered_latency(all),
+            sign_in_refusals: registered(
+                all,
+                "sign_in_refusals",
+                "Tokens and sign-ins that were refused, by reason",
+            ),
+            outcomes: registered(all, "crawl_outcomes", "Attempts at a source, by outcome"),
+            cards_delivered: registered(all, "crawl_cards", "Cards fetched, changed or not"),
+            crawl_braked: registered(
+                all,
+                "crawl_braked",
+                "1 while the circuit breaker is open because many fetches are failing, else 0",
+            ),
+            applied_seq: registered(
+                all,
+                "index_applied_seq",
+                "The last event the index has applied",
+            ),
+            index_lag: registered(
+                all,
+                "index_lag_events",
+                "Events the index has not applied yet",
+            ),
+            agents: registered(all, "index_agents", "Public agents in the index"),
+            damaged_cards: registered(
+                all,
+                "damaged_cards",
+                "Stored cards whose bytes were found not to have their digest",
+            ),
             outcome_names: std::sync::Mutex::default(),
-            applied_seq: Gauge::default(),
-            index_lag: Gauge::default(),
-            agents: Gauge::default(),
-            streams: Gauge::default(),
-            crawl_braked: Gauge::default(),
-            damaged_cards: Gauge::default(),
-            in_flight: Gauge::default(),
-            malformed: Counter::default(),
-            refused: Counter::default(),
-            cut_off: Counter::default(),
-            sign_in_refusals: Family::default(),
-            cards_delivered: Counter::default(),
-        };
-        metrics.with_process_figures().registered()
-    }
-
-    /// Registers the figures of the process. A count by route or by outcome is none of them: it tells what others do, such
-    /// as approving and suspending agents that are hidden.
-    fn with_process_figures(mut self) -> Self {
-        let process = &mut self.process;
-        process.register(
-            "http_requests_in_flight",
-            "Requests being answered",
-            self.in_flight.clone(),
-        );
-        process.register(
-            "http_malformed_requests",
-            "Requests that are not HTTP/1.1 as its grammar has it",
-            self.malformed.clone(),
-        );
-        process.register(
-            "http_connections_refused",
-            "Connections beyond the limit of all or of their address",
-            self.refused.clone(),
-        );
-        process.register(
-            "http_connections_cut_off",
-            "Connections ended because their client was idle for too long",
-            self.cut_off.clone(),
-        );
-        process.register(
-            "event_streams",
-            "Event streams that are open",
-            self.streams.clone(),
-        );
-        self
-    }
-
-    #[allow(clippy::too_many_lines, reason = "it is the table of all metrics")]
-    fn registered(mut self) -> Self {
-        let registry = &mut self.registry;
-        registry.register("http_requests", "Requests answered", self.requests.clone());
-        registry.register_with_unit(
-            "http_request_duration",
-            "Time from a request's head to the head of its answer",
-            Unit::Seconds,
-            self.latency.clone(),
-        );
-        registry.register(
-            "sign_in_refusals",
-            "Tokens and sign-ins that were refused, by reason",
-            self.sign_in_refusals.clone(),
-        );
-        registry.register(
-            "crawl_outcomes",
-            "Attempts at a source, by outcome",
-            self.outcomes.clone(),
-        );
-        registry.register(
-            "crawl_cards",
-            "Cards fetched, changed or not",
-            self.cards_delivered.clone(),
-        );
-        registry.register(
-            "crawl_braked",
-            "1 while the circuit breaker is open because many fetches are failing, else 0",
-            self.crawl_braked.clone(),
-        );
-        registry.register(
-            "index_applied_seq",
-            "The last event the index has applied",
-            self.applied_seq.clone(),
-        );
-        registry.register(
-            "index_lag_events",
-            "Events the index has not applied yet",
-            self.index_lag.clone(),
-        );
-        registry.register(
-            "index_agents",
-            "Public agents in the index",
-            self.agents.clone(),
-        );
-        registry.register(
-            "damaged_cards",
-            "Stored cards whose bytes were found not to have their digest",
-            self.damaged_cards.clone(),
-        );
-        self
+            process,
+            registry,
+        }
     }
 
     /// Counts a request that could not be read as one.
