@@ -53,21 +53,6 @@ pub enum CheckVerdict {
     Refused,
 }
 
-impl CheckVerdict {
-    /// The stable name for programs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Proved { .. } => "proved",
-            Self::OptedOut => "opted_out",
-            Self::Absent => "absent",
-            Self::Wrong => "wrong",
-            Self::Failed => "failed",
-            Self::Bogus => "bogus",
-            Self::Refused => "refused",
-        }
-    }
-}
-
 /// One check: what it looked for, where, and what it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
