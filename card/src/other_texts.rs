@@ -12,7 +12,7 @@ use crate::member::{is_spelling, texts_by_language};
 use crate::wire::elsewhere::{TOOL_PLACES, is_skill};
 use crate::wire::informal::{is_about_credentials, is_scheme_list};
 use crate::wire::is_known_capability;
-use crate::wire::members::{CARD_MEMBERS, NESTS};
+use crate::wire::members::{CARD_MEMBERS, NESTS, SKILL_MEMBERS};
 
 /// Most texts outside the model that are kept of one card.
 pub const MAX_OTHER_TEXTS: usize = 256;
@@ -40,19 +40,6 @@ const MIN_CODE: usize = 12;
 
 /// The shortest word of hexadecimal digits and hyphens that is a digest or identifier.
 const MIN_DIGEST: usize = 32;
-
-/// Members of a skill that the model has.
-const SKILL_MEMBERS: [&str; 9] = [
-    "id",
-    "name",
-    "description",
-    "tags",
-    "examples",
-    "inputModes",
-    "outputModes",
-    "security",
-    "securityRequirements",
-];
 
 /// Last words of the names of members whose texts are for machines, even where they look like words.
 const FOR_MACHINES: [&str; 34] = [

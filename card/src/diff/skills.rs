@@ -11,19 +11,7 @@ use super::matching::matches;
 use super::security::{CardRequirements, Reaches, requirements};
 use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
-
-/// Known members of a skill.
-const SKILL: &[&str] = &[
-    "id",
-    "name",
-    "description",
-    "tags",
-    "examples",
-    "inputModes",
-    "outputModes",
-    "security",
-    "securityRequirements",
-];
+use crate::wire::members::SKILL_MEMBERS;
 
 /// Key by which a skill is matched.
 #[derive(PartialEq, Eq, Hash)]
@@ -75,7 +63,10 @@ pub(super) fn compare(
             && !same(before, after)
             && let (Value::Object(old), Value::Object(new)) = (before, after)
         {
-            let (old, new) = (Fields::of(old, SKILL), Fields::of(new, SKILL));
+            let (old, new) = (
+                Fields::of(old, &SKILL_MEMBERS),
+                Fields::of(new, &SKILL_MEMBERS),
+            );
             skill(&at.index(to), &old, &new, &card, reaches, out);
         }
     }
@@ -94,7 +85,9 @@ pub(super) fn compare(
 
 /// Compares a new skill with the card's requirements.
 fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
-    let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
+    let fields = skill
+        .as_object()
+        .map(|members| Fields::of(members, &SKILL_MEMBERS));
     let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
         (
             Critical,

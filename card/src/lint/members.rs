@@ -13,7 +13,7 @@ use crate::finding::Findings;
 use crate::member::{MAX_LIST, is_spelling};
 use crate::pointer::Pointer;
 use crate::rule::Rule;
-use crate::wire::members::CARD_MEMBERS;
+use crate::wire::members::{CARD_MEMBERS, SKILL_MEMBERS};
 
 /// The objects in a card, or lists of objects, with the members that they have in any version.
 const PARTS: [(&str, &[&str]); 5] = [
@@ -33,20 +33,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "extendedAgentCard",
         ],
     ),
-    (
-        "skills",
-        &[
-            "id",
-            "name",
-            "description",
-            "tags",
-            "examples",
-            "inputModes",
-            "outputModes",
-            "security",
-            "securityRequirements",
-        ],
-    ),
+    ("skills", &SKILL_MEMBERS),
 ];
 
 /// Most unknown names reported of one object or list.

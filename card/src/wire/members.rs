@@ -30,6 +30,19 @@ pub(crate) const CARD_MEMBERS: [&str; 21] = [
     "signatures",
 ];
 
+/// The members of a skill in any version.
+pub(crate) const SKILL_MEMBERS: [&str; 9] = [
+    "id",
+    "name",
+    "description",
+    "tags",
+    "examples",
+    "inputModes",
+    "outputModes",
+    "security",
+    "securityRequirements",
+];
+
 /// Whether the name, in either spelling, is that of a security member of some version.
 pub(crate) fn is_security_member(name: &str) -> bool {
     const MEMBERS: [&str; 4] = [
