@@ -7,7 +7,6 @@ use a2a_registry_api::{
 use a2a_registry_domain::role::Scope;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 
@@ -90,8 +89,8 @@ impl FormFields for TokenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> Answer {
-    let found = AccountPage::load(&context, &visitor.0).await?;
+pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
+    let found = AccountPage::load(&visitor.context, &visitor).await?;
     Ok(page(StatusCode::OK, &found))
 }
 
@@ -99,10 +98,7 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> 
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-pub(crate) async fn token_make(
-    context: web::Data<Context>,
-    form: FormOf<Read, TokenForm>,
-) -> Answer {
+pub(crate) async fn token_make(form: FormOf<Read, TokenForm>) -> Answer {
     let days = form.fields.days.trim();
     let new = NewToken {
         name: form.fields.name.trim().to_owned(),
@@ -110,8 +106,8 @@ pub(crate) async fn token_make(
         expires_in_days: (!days.is_empty()).then(|| days.parse().unwrap_or(0)),
         ..NewToken::default()
     };
-    let made = token_create(&context, &form.visitor.caller, &new).await;
-    let mut found = AccountPage::load(&context, &form.visitor).await?;
+    let made = token_create(&form.context, &form.visitor.caller, &new).await;
+    let mut found = AccountPage::load(&form.context, &form.visitor).await?;
     let status = match made {
         Ok(CreatedToken { token, secret }) => {
             found.made = Some((text::line(&token.name, LINE), secret));

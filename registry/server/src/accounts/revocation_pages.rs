@@ -1,7 +1,7 @@
 //! The forms of the account page that end something: a token, a session, the feed. Each asks first, and names what ends.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -44,24 +44,21 @@ impl FormFields for FeedForm {}
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn token_end(
-    context: web::Data<Context>,
-    form: FormOf<Read, RevokeForm>,
-) -> Answer {
+pub(crate) async fn token_end(form: FormOf<Read, RevokeForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
-        token_revoke(&context, caller, id).await?;
+        token_revoke(&form.context, caller, id).await?;
         return Ok(back());
     }
-    let found = revocable_token(&context, caller, id).await?;
+    let found = revocable_token(&form.context, caller, id).await?;
     let name = text::line(&found.token.name, LINE);
     let confirmation = ConfirmPage {
         title: format!("Revoke the token {name}"),
-        losses: token_losses(&context, caller, &found),
+        losses: token_losses(&form.context, caller, &found),
         action: "/account/tokens/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the token",
-        ..account_confirmation(&context, &form.visitor)
+        ..account_confirmation(&form.context, &form.visitor)
     };
     Ok(page(StatusCode::OK, &confirmation))
 }
@@ -105,17 +102,14 @@ const OWN_SESSION: &str = "Your own session on this page: you will be signed out
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn session_end(
-    context: web::Data<Context>,
-    form: FormOf<Read, RevokeForm>,
-) -> Answer {
+pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
-        session_revoke(&context, caller, id).await?;
+        session_revoke(&form.context, caller, id).await?;
         return Ok(back());
     }
-    let session = session_show(&context, caller, id).await?;
-    let began = moment::distance(&session.created_at, &context.now());
+    let session = session_show(&form.context, caller, id).await?;
+    let began = moment::distance(&session.created_at, &form.context.now());
     let browser = text::line(&session.browser, LINE);
     let mut losses = vec![text::line(
         &format!(
@@ -133,7 +127,7 @@ pub(crate) async fn session_end(
         action: "/account/sessions/revoke".to_owned(),
         fields: vec![("id", id.to_string())],
         button: "Revoke the session",
-        ..account_confirmation(&context, &form.visitor)
+        ..account_confirmation(&form.context, &form.visitor)
     };
     Ok(page(StatusCode::OK, &confirmation))
 }
@@ -142,16 +136,15 @@ pub(crate) async fn session_end(
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn feed_renewed(
-    context: web::Data<Context>,
-    form: FormOf<Read, FeedForm>,
-) -> Answer {
+pub(crate) async fn feed_renewed(form: FormOf<Read, FeedForm>) -> Answer {
     let title = "Give the feed a new address";
-    if let Some(confirmation) = feed_confirmation(&context, &form, title, "/account/feed").await? {
+    if let Some(confirmation) =
+        feed_confirmation(&form.context, &form, title, "/account/feed").await?
+    {
         return Ok(confirmation);
     }
-    let made = feed_renew(&context, &form.visitor.caller).await?;
-    let mut found = AccountPage::load(&context, &form.visitor).await?;
+    let made = feed_renew(&form.context, &form.visitor.caller).await?;
+    let mut found = AccountPage::load(&form.context, &form.visitor).await?;
     found.feed_made = Some(made.url);
     Ok(page(StatusCode::CREATED, &found))
 }
@@ -160,17 +153,14 @@ pub(crate) async fn feed_renewed(
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn feed_ended(
-    context: web::Data<Context>,
-    form: FormOf<Read, FeedForm>,
-) -> Answer {
+pub(crate) async fn feed_ended(form: FormOf<Read, FeedForm>) -> Answer {
     let title = "End the feed";
     if let Some(confirmation) =
-        feed_confirmation(&context, &form, title, "/account/feed/end").await?
+        feed_confirmation(&form.context, &form, title, "/account/feed/end").await?
     {
         return Ok(confirmation);
     }
-    feed_revoke(&context, &form.visitor.caller).await?;
+    feed_revoke(&form.context, &form.visitor.caller).await?;
     Ok(back())
 }
 

@@ -95,12 +95,9 @@ pub(crate) async fn show_all(context: web::Data<Context>, visitor: Visitor) -> A
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-pub(crate) async fn create(
-    context: web::Data<Context>,
-    form: FormOf<Curate, CollectionForm>,
-) -> Answer {
+pub(crate) async fn create(form: FormOf<Curate, CollectionForm>) -> Answer {
     let name = form.fields.name.trim().to_owned();
-    let made = made(&context, &form.visitor.caller, &name, &form.fields).await;
+    let made = made(&form.context, &form.visitor.caller, &name, &form.fields).await;
     match made {
         Ok(()) => Ok(to(&name)),
         Err(error) => {
@@ -108,7 +105,7 @@ pub(crate) async fn create(
             crate::pages::log(&problem);
             let status = problem.kind().status;
             let said = Some(text::line(&problem.to_string(), BLOCK));
-            let shown = collections_page(&context, &form.visitor, &form.fields, said).await?;
+            let shown = collections_page(&form.context, &form.visitor, &form.fields, said).await?;
             Ok(page(status, &shown))
         }
     }
@@ -134,24 +131,23 @@ pub(crate) async fn show(
 /// # Errors
 /// `form-refused`, `forbidden`, `not-found`; what the form lacks is said on the page.
 pub(crate) async fn submit(
-    context: web::Data<Context>,
     collection: CollectionRef,
     form: FormOf<Curate, CollectionForm>,
 ) -> Answer {
     let (name, caller, fields) = (&collection.0, &form.visitor.caller, &form.fields);
-    let found = collection_show(&context, caller, name).await?;
+    let found = collection_show(&form.context, caller, name).await?;
     let seen = Precondition(Some(fields.seen.clone()));
     let done = match (fields.act.as_str(), fields.confirm.is_given()) {
-        ("delete", true) => collection_delete(&context, caller, name, &seen).await,
+        ("delete", true) => collection_delete(&form.context, caller, name, &seen).await,
         ("delete", false) => match seen.check(Some(&found)) {
             Ok(()) => {
                 let confirmation =
-                    deletion_confirmation(&context, &form.visitor, &found, fields).await?;
+                    deletion_confirmation(&form.context, &form.visitor, &found, fields).await?;
                 return Ok(page(StatusCode::OK, &confirmation));
             }
             Err(error) => Err(error),
         },
-        _ => collection_put(&context, caller, name, &fields.content(), &seen)
+        _ => collection_put(&form.context, caller, name, &fields.content(), &seen)
             .await
             .map(drop),
     };
@@ -163,7 +159,7 @@ pub(crate) async fn submit(
             crate::pages::log(&problem);
             let status = problem.kind().status;
             let said = Some(text::line(&problem.to_string(), BLOCK));
-            let shown = collection_page(&context, &form.visitor, found, fields, said).await?;
+            let shown = collection_page(&form.context, &form.visitor, found, fields, said).await?;
             Ok(page(status, &shown))
         }
     }

@@ -112,15 +112,12 @@ pub(crate) struct OwnRegisterForm {
 impl FormFields for OwnRegisterForm {}
 
 /// Registers the target of the form for the account that is signed in, and goes to the domain's page.
-pub(crate) async fn submit_signed_in(
-    context: web::Data<Context>,
-    form: FormOf<Register, OwnRegisterForm>,
-) -> HttpResponse {
+pub(crate) async fn submit_signed_in(form: FormOf<Register, OwnRegisterForm>) -> HttpResponse {
     let OwnRegisterForm { target, approve } = &form.fields;
     let registered = async {
         let target = target_of(target)?;
         let what = registration(target, approve.is_some());
-        register::register(&context, &form.visitor.caller, &what).await
+        register::register(&form.context, &form.visitor.caller, &what).await
     };
     match registered.await {
         Ok(view) => {
@@ -132,8 +129,8 @@ pub(crate) async fn submit_signed_in(
             crate::pages::log(&problem);
             let said = problem.to_string();
             let approve = approve.is_some();
-            let mut page = RegisterPage::new(context.config(), target, approve, Some(&said));
-            page.frame = Frame::of(context.config(), "register", &form.visitor);
+            let mut page = RegisterPage::new(form.context.config(), target, approve, Some(&said));
+            page.frame = Frame::of(form.context.config(), "register", &form.visitor);
             crate::pages::page(problem.kind().status, &page)
         }
     }

@@ -3,6 +3,7 @@
 //! belongs to the browser's cookie.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use crate::context::Context;
 use crate::http::auth::Needed;
 use crate::http::body::UnreadBody;
 use crate::http::cookies;
@@ -35,6 +37,7 @@ pub struct FormOf<P, T> {
     pub visitor: Visitor,
     /// What it says.
     pub fields: T,
+    pub(crate) context: Arc<Context>,
     permission: PhantomData<P>,
 }
 
@@ -77,11 +80,13 @@ impl<P: Needed, T: FormFields> FromRequest for FormOf<P, T> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), UnreadBody::take(request, payload));
         async move {
+            let context = Arc::clone(&state(&request)?.context);
             let SessionForm { visitor, fields } =
                 session_form(request, body, Some(P::PERMISSION)).await?;
             Ok(Self {
                 visitor,
                 fields,
+                context,
                 permission: PhantomData,
             })
         }

@@ -4,8 +4,9 @@
 //! [`PageOf`], and a form takes [`FormOf`](crate::http::forms::FormOf).
 
 use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use a2a_registry_domain::role::Permission;
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, LOCATION};
 use actix_web::http::{Method, StatusCode};
@@ -17,6 +18,7 @@ use ring::hmac;
 
 use crate::authentication::authenticate_session;
 use crate::caller::Caller;
+use crate::context::Context;
 use crate::error::AppError;
 use crate::http::auth::{Needed, authenticate_request, bearer, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
@@ -38,7 +40,19 @@ pub struct Visitor {
 
 /// The visitor of a page for accounts with a permission. Anybody else is led to the page for signing in.
 #[derive(Debug, Clone)]
-pub struct PageOf<P>(pub Visitor, PhantomData<P>);
+pub struct PageOf<P> {
+    visitor: Visitor,
+    pub(crate) context: Arc<Context>,
+    permission: PhantomData<P>,
+}
+
+impl<P> Deref for PageOf<P> {
+    type Target = Visitor;
+
+    fn deref(&self) -> &Visitor {
+        &self.visitor
+    }
+}
 
 /// Why a page is not shown.
 #[derive(Debug)]
@@ -131,15 +145,19 @@ impl<P: Needed> FromRequest for PageOf<P> {
         let request = request.clone();
         async move {
             let here = request.uri().path_and_query().map(ToString::to_string);
+            let context = state(&request).map(|state| Arc::clone(&state.context));
+            let context = context.map_err(|error| PageRefusal::Problem(error.into()))?;
             let visitor = visitor(request).await.map_err(PageRefusal::Problem)?;
             if visitor.caller.account.is_none() {
                 return Err(PageRefusal::SignIn(here.unwrap_or_default()));
             }
-            let permission: Permission = P::PERMISSION;
-            match visitor.caller.demand(permission) {
-                Ok(_) => Ok(Self(visitor, PhantomData)),
-                Err(error) => Err(PageRefusal::Problem(error.into())),
-            }
+            let may = visitor.caller.demand(P::PERMISSION);
+            may.map_err(|error| PageRefusal::Problem(error.into()))?;
+            Ok(Self {
+                visitor,
+                context,
+                permission: PhantomData,
+            })
         }
         .boxed_local()
     }

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use a2a_registry_api::{DryRun, DryRunCount};
 use actix_web::http::StatusCode;
-use actix_web::web;
 use askama::Template;
 use uuid::Uuid;
 
 use crate::agents::agent_names::{AgentName, agent_names};
-use crate::context::Context;
 use crate::http::answer::Answer;
 use crate::http::auth::SeeAll;
 use crate::http::path::PolicyRef;
@@ -32,16 +30,11 @@ struct DryRunPage {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<SeeAll>,
-    policy: PolicyRef,
-) -> Answer {
-    let visitor = &visitor.0;
-    let told = policy_dry_run(&context, &visitor.caller, &policy.0).await?;
+pub(crate) async fn show(visitor: PageOf<SeeAll>, policy: PolicyRef) -> Answer {
+    let told = policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
     let agents = told.resources.iter().filter_map(agent_of).collect();
-    let names = agent_names(&context, agents).await?;
-    let frame = Frame::of(context.config(), "policies", visitor);
+    let names = agent_names(&visitor.context, agents).await?;
+    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
     let page = DryRunPage { frame, told, names };
     Ok(crate::pages::page(StatusCode::OK, &page))
 }

@@ -5,7 +5,7 @@ use a2a_registry_api::{Policies, PolicyPreview, PreviewedAgent};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Fault;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use serde::Deserialize;
 
@@ -82,20 +82,15 @@ struct PolicyField {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<Administer>,
-    request: HttpRequest,
-) -> Answer {
-    let visitor = &visitor.0;
+pub(crate) async fn show(visitor: PageOf<Administer>, request: HttpRequest) -> Answer {
     let begun: Begun = query::read(request.query_string())?;
-    let mut draft = Draft::of_newest(&context, &visitor.caller).await?;
+    let mut draft = Draft::of_newest(&visitor.context, &visitor.caller).await?;
     let adds = !begun.template.is_empty();
     if adds {
         draft.add(&begun.template)?;
     }
-    let frame = Frame::of(context.config(), "policies", visitor);
-    let mut page = EditPage::new(frame, &draft, &[], context.now());
+    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
+    let mut page = EditPage::new(frame, &draft, &[], visitor.context.now());
     page.focus_last(adds);
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
@@ -104,25 +99,22 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, and `invalid-request` for a form that no page has; the rest is said on the page.
-pub(crate) async fn submit(
-    context: web::Data<Context>,
-    form: FormOf<Administer, EditForm>,
-) -> Answer {
+pub(crate) async fn submit(form: FormOf<Administer, EditForm>) -> Answer {
     let (act, mut draft) = form.fields.read()?;
     let only_looks = matches!(act, Act::Check | Act::Format);
-    let done = draft.act(&context, &form.visitor.caller, act).await;
-    let frame = Frame::of(context.config(), "policies", &form.visitor);
+    let done = draft.act(&form.context, &form.visitor.caller, act).await;
+    let frame = Frame::of(form.context.config(), "policies", &form.visitor);
     let (outcome, faults) = match done {
         Ok(done) => done,
         Err(error) => {
             let problem = Problem::from(error);
             crate::pages::log(&problem);
-            let mut page = EditPage::new(frame, &draft, &[], context.now());
+            let mut page = EditPage::new(frame, &draft, &[], form.context.now());
             page.problem = Some(text::line(&problem.to_string(), BLOCK));
             return Ok(crate::pages::page(problem.kind().status, &page));
         }
     };
-    let mut page = EditPage::new(frame, &draft, &faults, context.now());
+    let mut page = EditPage::new(frame, &draft, &faults, form.context.now());
     let mut status = match faults.is_empty() || only_looks {
         true => StatusCode::OK,
         false => StatusCode::BAD_REQUEST,

@@ -4,8 +4,8 @@ use a2a_registry_api::PolicySetEntry;
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -67,13 +67,9 @@ struct HistoryPage {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<SeeAll>,
-    request: HttpRequest,
-) -> Answer {
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
     let place: Place = query::read(request.query_string())?;
-    let page = HistoryPage::load(&context, &visitor.0, place).await?;
+    let page = HistoryPage::load(&visitor.context, &visitor, place).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -81,19 +77,16 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; why else it is not done is said on the page.
-pub(crate) async fn restore(
-    context: web::Data<Context>,
-    form: FormOf<Administer, RestoreForm>,
-) -> Answer {
+pub(crate) async fn restore(form: FormOf<Administer, RestoreForm>) -> Answer {
     let asked = &form.fields;
-    let restored = restored(&context, &form.visitor.caller, asked).await;
+    let restored = restored(&form.context, &form.visitor.caller, asked).await;
     let (status, problem) = match restored {
         Ok((_, Outcome::Applied)) => {
             return Ok(crate::pages::see_other("/policies"));
         }
         Ok((draft, Outcome::Unconfirmed(told, gone))) => {
             return Ok(confirmation_page(
-                &context,
+                &form.context,
                 &form.visitor,
                 &draft,
                 (told, gone),
@@ -106,7 +99,7 @@ pub(crate) async fn restore(
             (problem.kind().status, Some(problem.to_string()))
         }
     };
-    let mut page = HistoryPage::load(&context, &form.visitor, Place::default()).await?;
+    let mut page = HistoryPage::load(&form.context, &form.visitor, Place::default()).await?;
     page.problem = Some(match problem {
         None => format!(
             "Set {} was made meanwhile, so nothing was changed. Look at it first.",

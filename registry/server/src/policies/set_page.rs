@@ -4,11 +4,10 @@ use a2a_registry_api::{Policies, PolicyView};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::{MAX_POLICY_BYTES, TEMPLATES};
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, web};
 use askama::Template;
 
-use crate::context::Context;
 use crate::http::answer::Answer;
 use crate::http::auth::SeeAll;
 use crate::http::query;
@@ -43,24 +42,20 @@ pub(super) struct TemplateView {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<SeeAll>,
-    request: HttpRequest,
-) -> Answer {
-    let visitor = &visitor.0;
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
     let wanted: PoliciesQuery = query::read(request.query_string())?;
-    let newest = policies_show(&context, &visitor.caller, &PoliciesQuery::default()).await?;
+    let newest =
+        policies_show(&visitor.context, &visitor.caller, &PoliciesQuery::default()).await?;
     let number = newest.number;
     let shown = match wanted.number {
         None => newest,
-        Some(_) => policies_show(&context, &visitor.caller, &wanted).await?,
+        Some(_) => policies_show(&visitor.context, &visitor.caller, &wanted).await?,
     };
     let edits = visitor.caller.may(Permission::Administer);
-    let frame = Frame::of(context.config(), "policies", visitor);
+    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
     let page = SetPage {
         frame,
-        now: context.now(),
+        now: visitor.context.now(),
         standing: standing(&shown, number),
         set: shown,
         newest: number,

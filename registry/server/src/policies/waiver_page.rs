@@ -4,8 +4,8 @@ use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_api::{NewWaiver, Waiver};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -79,13 +79,9 @@ struct WaiversPage {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<SeeAll>,
-    request: HttpRequest,
-) -> Answer {
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
     let filters: Filters = query::read(request.query_string())?;
-    let page = WaiversPage::load(&context, &visitor.0, &filters).await?;
+    let page = WaiversPage::load(&visitor.context, &visitor, &filters).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -93,7 +89,7 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; `not-found` for the agent.
-pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, GrantForm>) -> Answer {
+pub(crate) async fn grant(form: FormOf<Approve, GrantForm>) -> Answer {
     let asked = form.fields;
     let new = NewWaiver {
         policy: asked.policy.clone(),
@@ -103,7 +99,7 @@ pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, Gra
         // No number is no number of days.
         expires_in_days: asked.days.trim().parse().unwrap_or(0),
     };
-    let granted = waiver_grant(&context, &form.visitor.caller, &new).await;
+    let granted = waiver_grant(&form.context, &form.visitor.caller, &new).await;
     let error = match granted {
         Ok(waiver) => {
             return Ok(crate::pages::see_other(&format!(
@@ -119,7 +115,7 @@ pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, Gra
         agent: asked.agent.clone(),
         ..Filters::default()
     };
-    let mut page = WaiversPage::load(&context, &form.visitor, &filters).await?;
+    let mut page = WaiversPage::load(&form.context, &form.visitor, &filters).await?;
     page.refused = Some((text::line(&problem.to_string(), BLOCK), asked));
     Ok(crate::pages::page(problem.kind().status, &page))
 }
@@ -128,14 +124,14 @@ pub(crate) async fn grant(context: web::Data<Context>, form: FormOf<Approve, Gra
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn end(context: web::Data<Context>, form: FormOf<Curate, EndForm>) -> Answer {
+pub(crate) async fn end(form: FormOf<Curate, EndForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if !form.fields.confirm.is_given() {
-        let waiver = waiver_in_force(&context, caller, id).await?;
-        let confirmation = end_confirmation(&context, &form.visitor, &waiver).await?;
+        let waiver = waiver_in_force(&form.context, caller, id).await?;
+        let confirmation = end_confirmation(&form.context, &form.visitor, &waiver).await?;
         return Ok(crate::pages::page(StatusCode::OK, &confirmation));
     }
-    waiver_end(&context, caller, id).await?;
+    waiver_end(&form.context, caller, id).await?;
     Ok(crate::pages::see_other("/waivers"))
 }
 

@@ -6,8 +6,8 @@ use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::reviews::review_by_id;
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, web};
 use askama::Template;
 use serde::Deserialize;
 
@@ -121,12 +121,8 @@ struct ResultView {
 ///
 /// # Errors
 /// `invalid-request` for filters that do not exist; failures of the database.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<Read>,
-    request: HttpRequest,
-) -> Answer {
-    let page = ReviewsPage::load(&context, &visitor.0, request.query_string()).await?;
+pub(crate) async fn show(visitor: PageOf<Read>, request: HttpRequest) -> Answer {
+    let page = ReviewsPage::load(&visitor.context, &visitor, request.query_string()).await?;
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -134,19 +130,15 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, `forbidden`; what the form lacks is said on the page.
-pub(crate) async fn decide(
-    context: web::Data<Context>,
-    form: FormOf<Approve, DecideForm>,
-    request: HttpRequest,
-) -> Answer {
+pub(crate) async fn decide(form: FormOf<Approve, DecideForm>, request: HttpRequest) -> Answer {
     if form.fields.verdict.is_empty() {
         return Ok(stay_on_page());
     }
-    let decided = decided(&context, &form.visitor.caller, &form.fields).await;
-    let mut page = ReviewsPage::load(&context, &form.visitor, request.query_string()).await?;
+    let decided = decided(&form.context, &form.visitor.caller, &form.fields).await;
+    let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
     let status = match decided {
         Ok(results) => {
-            let undecided = undecided(&context, &results).await?;
+            let undecided = undecided(&form.context, &results).await?;
             let view = |result| ResultView::new(result, &undecided);
             page.results = results.iter().map(view).collect();
             StatusCode::OK

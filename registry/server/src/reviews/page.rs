@@ -8,7 +8,6 @@ use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -107,15 +106,10 @@ struct SaidView {
 ///
 /// # Errors
 /// As the act.
-pub(crate) async fn show(
-    context: web::Data<Context>,
-    visitor: PageOf<Read>,
-    ReviewId(id): ReviewId,
-) -> Answer {
-    let visitor = &visitor.0;
-    let detail = review_show(&context, &visitor.caller, id).await?;
-    let frame = Frame::of(context.config(), "reviews", visitor);
-    let page = ReviewPage::new(frame, detail, &visitor.caller, context.now());
+pub(crate) async fn show(visitor: PageOf<Read>, ReviewId(id): ReviewId) -> Answer {
+    let detail = review_show(&visitor.context, &visitor.caller, id).await?;
+    let frame = Frame::of(visitor.context.config(), "reviews", &visitor);
+    let page = ReviewPage::new(frame, detail, &visitor.caller, visitor.context.now());
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
@@ -124,27 +118,23 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// `form-refused`, and as the act where the visitor does not see the review.
-pub(crate) async fn submit(
-    context: web::Data<Context>,
-    ReviewId(id): ReviewId,
-    form: FormOf<Register, ReviewForm>,
-) -> Answer {
+pub(crate) async fn submit(ReviewId(id): ReviewId, form: FormOf<Register, ReviewForm>) -> Answer {
     if form.fields.act.is_empty() {
         return Ok(stay_on_page());
     }
     let (visitor, fields) = (&form.visitor, form.fields);
-    let problem = match act(&context, &visitor.caller, id, fields.clone()).await {
+    let problem = match act(&form.context, &visitor.caller, id, fields.clone()).await {
         Ok(id) => {
             return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
         }
         Err(problem) => problem,
     };
-    let Ok(detail) = review_show(&context, &visitor.caller, id).await else {
+    let Ok(detail) = review_show(&form.context, &visitor.caller, id).await else {
         return Err(problem);
     };
     crate::pages::log(&problem);
-    let frame = Frame::of(context.config(), "reviews", visitor);
-    let mut page = ReviewPage::new(frame, detail, &visitor.caller, context.now());
+    let frame = Frame::of(form.context.config(), "reviews", visitor);
+    let mut page = ReviewPage::new(frame, detail, &visitor.caller, form.context.now());
     page.refuse(&problem, fields);
     Ok(crate::pages::page(problem.kind().status, &page))
 }

@@ -2,11 +2,10 @@
 
 use a2a_registry_api::{NewReport, ReportAccepted};
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use serde::Deserialize;
 
-use crate::context::Context;
 use crate::http::answer::Answer;
 use crate::http::auth::{AnyoneWriting, Read};
 use crate::http::body::UnreadBody;
@@ -69,18 +68,15 @@ pub(crate) async fn submit(
 ///
 /// # Errors
 /// As the act, and `form-refused`.
-pub(crate) async fn submit_signed_in(
-    context: web::Data<Context>,
-    form: FormOf<Read, OwnReportForm>,
-) -> Answer {
+pub(crate) async fn submit_signed_in(form: FormOf<Read, OwnReportForm>) -> Answer {
     let OwnReportForm {
         agent,
         reason,
         contact,
     } = form.fields;
     let new = NewReport { reason, contact };
-    let accepted = agent_report(&context, &form.visitor.caller, &agent, &new).await?;
-    let frame = Frame::of(context.config(), "agent", &form.visitor);
+    let accepted = agent_report(&form.context, &form.visitor.caller, &agent, &new).await?;
+    let frame = Frame::of(form.context.config(), "agent", &form.visitor);
     Ok(reported(frame, &accepted))
 }
 

@@ -5,13 +5,11 @@ use std::collections::HashMap;
 use a2a_registry_api::{Seen, Waiting};
 use a2a_registry_domain::timestamp::Timestamp;
 use actix_web::http::StatusCode;
-use actix_web::web;
 use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::agents::agent_names::{AgentName, agent_names};
-use crate::context::Context;
 use crate::error::AppError;
 use crate::http::answer::Answer;
 use crate::http::auth::Read;
@@ -48,11 +46,11 @@ impl FormFields for SeenForm {}
 ///
 /// # Errors
 /// Where the database fails.
-pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> Answer {
-    let waiting = waiting(&context, &visitor.0.caller).await?;
-    let frame = Frame::of(context.config(), "waiting", &visitor.0);
+pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
+    let waiting = waiting(&visitor.context, &visitor.caller).await?;
+    let frame = Frame::of(visitor.context.config(), "waiting", &visitor);
     let agents = waiting.news.iter().map(|news| news.agent).collect();
-    let names = agent_names(&context, agents).await?;
+    let names = agent_names(&visitor.context, agents).await?;
     let page = WaitingPage {
         frame,
         now: waiting.at,
@@ -66,10 +64,10 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: PageOf<Read>) -> 
 ///
 /// # Errors
 /// `form-refused`; `invalid-request` for what is no time.
-pub(crate) async fn seen(context: web::Data<Context>, form: FormOf<Read, SeenForm>) -> Answer {
+pub(crate) async fn seen(form: FormOf<Read, SeenForm>) -> Answer {
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;
-    news_seen(&context, &form.visitor.caller, &Seen { at }).await?;
+    news_seen(&form.context, &form.visitor.caller, &Seen { at }).await?;
     Ok(crate::pages::see_other("/waiting"))
 }
 

@@ -2,10 +2,9 @@
 
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, delete, get, post, web};
+use actix_web::{HttpResponse, delete, get, post};
 use serde::Deserialize;
 
-use crate::context::Context;
 use crate::error::AppError;
 use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
@@ -80,17 +79,17 @@ impl FormFields for DeleteForm {}
 ///
 /// # Errors
 /// `form-refused`, and as the act where the search cannot be shown.
-pub(crate) async fn save(context: web::Data<Context>, form: FormOf<Read, SaveForm>) -> Answer {
+pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
         query: form.fields.query.clone(),
     };
-    let saved = saved::saved_search_put(&context, &form.visitor.caller, &new).await;
+    let saved = saved::saved_search_put(&form.context, &form.visitor.caller, &new).await;
     let problem = match saved {
         Ok(_) => return Ok(to_account()),
         Err(error) => Problem::from(error),
     };
-    let (_, found) = searched(&context, &form.visitor, &new.query).await;
+    let (_, found) = searched(&form.context, &form.visitor, &new.query).await;
     let Some(found) = found.with_save_refused(&problem, form.fields.name) else {
         return Err(problem);
     };
@@ -102,20 +101,22 @@ pub(crate) async fn save(context: web::Data<Context>, form: FormOf<Read, SaveFor
 ///
 /// # Errors
 /// `form-refused`, and as the act.
-pub(crate) async fn forget(context: web::Data<Context>, form: FormOf<Read, DeleteForm>) -> Answer {
+pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
     let caller = &form.visitor.caller;
     if form.fields.confirm.is_given() {
-        saved::saved_search_delete(&context, caller, id).await?;
+        saved::saved_search_delete(&form.context, caller, id).await?;
         return Ok(to_account());
     }
-    let own = saved::saved_search_list(&context, caller).await?.searches;
+    let own = saved::saved_search_list(&form.context, caller)
+        .await?
+        .searches;
     let search = own.into_iter().find(|search| search.id == id);
     let search = search.ok_or_else(missing)?;
     let name = text::line(&search.name, LINE);
     let confirmation = ConfirmPage {
-        frame: Frame::of(context.config(), "account", &form.visitor),
+        frame: Frame::of(form.context.config(), "account", &form.visitor),
         title: format!("Delete the saved search {name}"),
         losses: vec![text::line(
             &format!("The saved search {name}: {}", search.query),

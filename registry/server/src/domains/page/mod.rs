@@ -141,11 +141,10 @@ impl FormFields for VerifyForm {}
 /// # Errors
 /// As the act.
 pub(crate) async fn verify(
-    context: web::Data<Context>,
     DomainRef(domain): DomainRef,
     form: FormOf<Register, VerifyForm>,
 ) -> Answer {
-    domain_verify(&context, &form.visitor.caller, &domain).await?;
+    domain_verify(&form.context, &form.visitor.caller, &domain).await?;
     let here = format!("/domains/{}#ownership", text::segment(&domain));
     Ok(crate::pages::see_other(&here))
 }

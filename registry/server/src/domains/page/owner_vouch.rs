@@ -3,7 +3,7 @@
 use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
 use a2a_registry_api::{DomainView, NewOwnerVouch};
 use a2a_registry_domain::role::Permission;
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
 use serde::Deserialize;
 
 use crate::caller::Caller;
@@ -55,20 +55,16 @@ impl FormFields for EndForm {}
 ///
 /// # Errors
 /// `form-refused`, `forbidden`, and as the act where the domain has no such form.
-pub(crate) async fn set(
-    context: web::Data<Context>,
-    DomainRef(domain): DomainRef,
-    form: FormOf<Administer, SetForm>,
-) -> Answer {
+pub(crate) async fn set(DomainRef(domain): DomainRef, form: FormOf<Administer, SetForm>) -> Answer {
     let (visitor, fields) = (&form.visitor, form.fields);
-    let problem = match vouch_for_owner(&context, &visitor.caller, &domain, &fields).await {
+    let problem = match vouch_for_owner(&form.context, &visitor.caller, &domain, &fields).await {
         Ok(_) => return Ok(back(&domain)),
         Err(error) => Problem::from(error),
     };
-    let Ok(view) = domain_show(&context, &visitor.caller, &domain).await else {
+    let Ok(view) = domain_show(&form.context, &visitor.caller, &domain).await else {
         return Err(problem);
     };
-    let mut page = DomainPage::load(&context, visitor, view, None).await;
+    let mut page = DomainPage::load(&form.context, visitor, view, None).await;
     let Some(form) = &mut page.owner_vouch_form else {
         return Err(problem);
     };
@@ -101,16 +97,12 @@ async fn vouch_for_owner(
 ///
 /// # Errors
 /// As the act, and where the box was not ticked.
-pub(crate) async fn end(
-    context: web::Data<Context>,
-    DomainRef(domain): DomainRef,
-    form: FormOf<Administer, EndForm>,
-) -> Answer {
+pub(crate) async fn end(DomainRef(domain): DomainRef, form: FormOf<Administer, EndForm>) -> Answer {
     if form.fields.confirmed.is_empty() {
         let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
         return Err(AppError::invalid("/confirmed", detail).into());
     }
-    owner_vouch_end(&context, &form.visitor.caller, &domain).await?;
+    owner_vouch_end(&form.context, &form.visitor.caller, &domain).await?;
     Ok(back(&domain))
 }
 
