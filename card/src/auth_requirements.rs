@@ -27,7 +27,7 @@ pub struct AuthRequirements<'a> {
 pub struct AuthScheme<'a> {
     /// The name that the card uses for it.
     pub name: &'a str,
-    /// The required scopes.
+    /// The scopes that a token must grant.
     pub scopes: &'a [String],
     /// The required scheme: as declared, or as its bare name suggests (`bearer`, `oauth2`, …) in a card that requires
     /// a scheme without declaring it. `None` where it is unknown.
@@ -74,7 +74,6 @@ pub fn auth_requirements<'a>(card: &'a AgentCard) -> AuthRequirements<'a> {
     }
 }
 
-/// A scheme that the card requires by this name, declared or not.
 fn auth_scheme<'a>(
     declared: &HashMap<&str, &'a SecurityScheme>,
     name: &'a str,
@@ -90,7 +89,6 @@ fn auth_scheme<'a>(
     AuthScheme { name, scopes, kind }
 }
 
-/// The card's security schemes by name.
 fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
     let schemes = card.security_schemes.iter();
     schemes

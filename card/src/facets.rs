@@ -35,7 +35,6 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     unique(labels)
 }
 
-/// The label of one scheme.
 fn label(kind: &SchemeKind) -> String {
     match kind {
         SchemeKind::ApiKey { .. } => "apiKey".to_owned(),

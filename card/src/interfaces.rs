@@ -147,7 +147,7 @@ fn is_address(interface: &Interface) -> bool {
         .is_ok_and(|url| url.has_host() && (!web || matches!(url.scheme(), "http" | "https")))
 }
 
-/// Why an interface that can be used stands where it does.
+/// Why a usable interface has its rank.
 fn reason_for(interface: &Interface, first: bool) -> String {
     let place = match (interface.protocol_version.as_deref(), first) {
         (Some(_), true) => "the first in the card's order that the client speaks",
@@ -160,7 +160,6 @@ fn reason_for(interface: &Interface, first: bool) -> String {
     }
 }
 
-/// Text of the card in a phrase.
 fn quoted(words: &str) -> String {
     format!("`{}`", text::visible(words, MAX_QUOTED_CHARS))
 }

@@ -36,10 +36,10 @@
 //! ```
 //!
 //! The crate is pure: no network, no files, no clock. Its work is limited by [`MAX_CARD_BYTES`], [`MAX_DEPTH`],
-//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with the caller,
-//! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
-//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
-//! caller, and [`sign`] makes new ones.
+//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay
+//! with the caller, identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
+//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with the caller's
+//! keys, and [`sign`] makes new ones.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod addresses;
@@ -116,6 +116,5 @@ pub use {sarif::results as sarif_results, text::is_hidden};
 /// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
 /// result for the same bytes.
 ///
-/// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
-/// never change by that.
+/// Results are stored together with this number, and derived again where theirs is older.
 pub const DERIVATION: u32 = 6;

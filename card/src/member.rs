@@ -47,7 +47,6 @@ pub(crate) struct Members<'p> {
     unread: Map<String, Value>,
 }
 
-/// The position of a member.
 pub(crate) struct Spot {
     inside: Option<&'static str>,
     name: Cow<'static, str>,
@@ -70,7 +69,6 @@ impl Spot {
 }
 
 impl<'p> Members<'p> {
-    /// The members of the object at `at`.
     pub(crate) fn new(map: Map<String, Value>, at: Pointer<'p>) -> Self {
         let snake = map.keys().any(|name| name.contains('_'));
         Members {
@@ -82,7 +80,6 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// The position of the object.
     pub(crate) fn at(&self) -> Pointer<'p> {
         self.at
     }
@@ -144,7 +141,7 @@ impl<'p> Members<'p> {
         self.lifted = Some((outer, lifted));
     }
 
-    /// Takes a member in camelCase or `snake_case`. Null is absent, with a finding.
+    /// Takes a member in camelCase or `snake_case`. Null counts as absent, with a finding.
     pub(crate) fn take(&mut self, name: &'static str, out: &mut Findings) -> Option<(Spot, Value)> {
         let camel = self.map.shift_remove(name);
         let mut found = camel.map(|value| (Cow::Borrowed(name), value));
@@ -172,12 +169,11 @@ impl<'p> Members<'p> {
         Some((spot, value))
     }
 
-    /// A member that was not taken, or whose value could not be read.
+    /// A member that was not taken or could not be read.
     pub(crate) fn leftover(&self, name: &str) -> Option<&Value> {
         self.unread.get(name).or_else(|| self.map.get(name))
     }
 
-    /// Takes such a member.
     pub(crate) fn take_leftover(&mut self, name: &str) -> Option<Value> {
         let unread = self.unread.shift_remove(name);
         unread.or_else(|| self.map.shift_remove(name))
@@ -205,7 +201,6 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Takes a boolean.
     pub(crate) fn flag(&mut self, name: &'static str, out: &mut Findings) -> Option<bool> {
         let (spot, value) = self.take(name, out)?;
         let flag = flag(&value, &spot.below(&self.at), out);
@@ -312,8 +307,8 @@ fn in_one_language(value: &Value) -> Option<&str> {
     english.or(texts.first()).map(|(_, text)| *text)
 }
 
-/// The languages and texts of a text by language: an object with language tags (RFC 5646) as names, or a list of objects
-/// with a language and a text each. Empty for any other value.
+/// The texts by language: of an object with language tags (RFC 5646) as names, or of a list of objects with a language
+/// and a text each. Empty for any other value.
 pub(crate) fn texts_by_language(value: &Value) -> Vec<(&str, &str)> {
     let texts: Option<Vec<(&str, &str)>> = match value {
         Value::Object(named) => named

@@ -137,10 +137,10 @@ pub struct Skill {
     /// What the skill does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Keywords.
+    /// Keywords that describe the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Example prompts.
+    /// Prompts that the skill understands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// Media types accepted, if they differ from the card's.
@@ -161,7 +161,7 @@ pub struct SecurityScheme {
     pub name: String,
     /// The credentials that it requires of the caller.
     pub kind: SchemeKind,
-    /// The publisher's explanation.
+    /// The publisher's explanation of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -185,20 +185,20 @@ pub enum SchemeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bearer_format: Option<String>,
     },
-    /// OAuth 2.
+    /// OAuth 2, in any of its flows.
     Oauth2 {
         /// The flows object as received.
         flows: Value,
-        /// RFC 8414 metadata.
+        /// Where the RFC 8414 metadata is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata_url: Option<String>,
     },
-    /// `OpenID` Connect.
+    /// `OpenID` Connect, which is discovered.
     OpenIdConnect {
-        /// The discovery document.
+        /// URL of the discovery document.
         url: String,
     },
-    /// A client certificate.
+    /// A certificate of the client (mutual TLS).
     MutualTls,
     /// No credentials: the card says so (`none`, `noAuth`).
     None,

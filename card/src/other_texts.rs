@@ -26,7 +26,6 @@ const MAX_TEXT_BYTES: usize = 2 * 1024;
 /// Most bytes collected before texts that the model has as well are left out.
 const MAX_COLLECTED: usize = 64 * 1024;
 
-/// Most values visited.
 const MAX_VISITS: usize = 10_000;
 
 /// Deepest member collected, counted from the member of the card that contains it.
@@ -92,7 +91,6 @@ const FOR_MACHINES: [&str; 34] = [
     "version",
 ];
 
-/// Texts found in a document.
 #[derive(Default)]
 pub(crate) struct OtherTexts {
     texts: Vec<String>,
@@ -183,14 +181,12 @@ impl OtherTexts {
         described.for_each(|example| self.value(example, false, 0));
     }
 
-    /// A text in all its languages.
     fn languages(&mut self, value: &Value) {
         for (_, text) in texts_by_language(value) {
             self.text(text);
         }
     }
 
-    /// Capabilities beyond those of the protocol.
     fn capabilities(&mut self, capabilities: &Value) {
         match capabilities {
             Value::Object(members) => {
@@ -222,7 +218,6 @@ impl OtherTexts {
         }
     }
 
-    /// The members of an object but those in the model.
     fn rest(&mut self, members: &Map<String, Value>, known: &[&str]) {
         for (name, value) in members {
             if !is_one_of(known, name) {
@@ -288,7 +283,6 @@ fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
         .map(String::as_str)
 }
 
-/// Whether the name, in either spelling, is one of these.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| is_spelling(name, known))
 }

@@ -7,12 +7,12 @@ use crate::finding::{Finding, Findings};
 use crate::refusal::ParseError;
 use crate::{AgentCard, Family, wire};
 
-/// A parsed card.
+/// A parsed card, and how it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
     /// The model of the card.
     pub card: AgentCard,
-    /// The wire format.
+    /// The wire format of the document.
     pub family: Family,
     /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
@@ -27,11 +27,6 @@ pub struct Parsed {
 ///
 /// A fault of a member affects only that member and gives a [`Finding`]. The work is limited by the size and depth of
 /// the document, by [`crate::MAX_LIST`] elements in a list and by [`crate::MAX_FINDINGS`] findings.
-///
-/// # Errors
-///
-/// [`ParseError`] if the bytes are too large, too deeply nested or not JSON, or if the document is not an object or
-/// has no name anywhere.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     let mut findings = Findings::default();
     let document = document::read(bytes, Nul::Replace, &mut findings)?;

@@ -11,9 +11,7 @@ const MAX_POINTER_BYTES: usize = 1_024;
 pub(crate) enum Pointer<'a> {
     /// The whole document.
     Root,
-    /// A member of an object.
     Name(&'a Pointer<'a>, &'a str),
-    /// An element of an array.
     Index(&'a Pointer<'a>, usize),
     /// A member of an object that is itself a member: for a nested card, which is read as if its members were one
     /// level higher.
@@ -21,12 +19,10 @@ pub(crate) enum Pointer<'a> {
 }
 
 impl<'a> Pointer<'a> {
-    /// The member `name` of this place.
     pub(crate) fn name(&'a self, name: &'a str) -> Self {
         Pointer::Name(self, name)
     }
 
-    /// The element `index` of this place.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Pointer::Index(self, index)
     }

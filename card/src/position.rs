@@ -15,9 +15,9 @@ use crate::scan::{MAX_DEPTH, scan};
 /// A place in a card's text: line and column from 1, the column in Unicode code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// The column, counted from 1.
     pub column: usize,
 }
 
@@ -56,8 +56,6 @@ pub(crate) struct Region {
 
 /// The region of each pointer's value, in the order of the pointers; of the nearest ancestor if the document does not
 /// have the value, `None` if the bytes cannot be read.
-///
-/// One walk over the bytes serves all pointers.
 pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mended = match scan(body) {
@@ -79,7 +77,6 @@ pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
 /// Most names of one object that are also looked for in another spelling; cards have fewer members.
 const MAX_SPELT: usize = 64;
 
-/// The wanted pointers, as a tree of their segments.
 struct Wanted {
     nodes: Vec<Segment>,
 }
@@ -137,7 +134,6 @@ impl Wanted {
         spelt.map(|(_, child)| *child)
     }
 
-    /// Whether anything below the node is wanted.
     fn leads_on(&self, node: Option<usize>) -> bool {
         let node = node.and_then(|node| self.nodes.get(node));
         node.is_some_and(|node| !node.children.is_empty())
@@ -254,7 +250,6 @@ impl SpanWalk<'_, '_> {
         self.at = self.at.min(self.bytes.len());
     }
 
-    /// Walks over a number, `true`, `false` or `null`.
     fn word(&mut self) {
         while self
             .peek()

@@ -66,7 +66,6 @@ const NOT_A_CARD: Rule = Rule::new(
     "serve the agent card at this URL",
 );
 
-/// All of these rules.
 pub(crate) static REFUSAL: &[Rule] = &[TOO_LARGE, TOO_DEEP, NOT_JSON, NOT_A_CARD];
 
 impl ParseError {

@@ -93,7 +93,6 @@ fn clause(kind: &SchemeKind, scopes: &[String]) -> String {
     }
 }
 
-/// The clause with a capital letter at its beginning.
 fn capitalised(clause: &str) -> String {
     let mut characters = clause.chars();
     match characters.next() {

@@ -19,16 +19,12 @@ use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 /// Media type of a card that names none, as in 0.1.
 const DEFAULT_MODE: &str = "text/plain";
 
-/// Version of an agent whose card names none.
 const DEFAULT_VERSION: &str = "0.0.0";
 
-/// Organisation of an agent whose card names none.
 const NO_ORGANIZATION: &str = "unknown";
 
-/// Page of an organisation that names none.
 const NO_PAGE: &str = "about:blank";
 
-/// Id of the skill of an agent whose card names none.
 const DEFAULT_SKILL: &str = "default";
 
 /// The card with everything that the version requires and nothing that it cannot express.
@@ -94,7 +90,6 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
     card
 }
 
-/// Removes unreadable security members.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     let is_unreadable = has_unreadable_auth(card);
@@ -126,7 +121,6 @@ fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     }
 }
 
-/// Sets a default if there is no text.
 fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Findings) {
     if text.is_none() {
         out.add(&rules::CONVERT_DEFAULT, at, default);

@@ -8,7 +8,6 @@ use crate::member::snake_case;
 use crate::pointer::Pointer;
 use crate::rules;
 
-/// A flow with the addresses that it needs.
 struct Flow {
     name: &'static str,
     addresses: &'static [&'static str],
@@ -98,13 +97,11 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Whether the flow has its addresses.
 fn has_addresses(flow: &Flow, told: &Map<String, Value>) -> bool {
     let mut addresses = flow.addresses.iter();
     addresses.all(|name| text(told, name).is_some())
 }
 
-/// One flow with its addresses and scopes.
 fn write(
     flow: &Flow,
     told: &Map<String, Value>,

@@ -85,7 +85,6 @@ fn has_client(interface: &Interface, target: ConversionTarget) -> bool {
         }
 }
 
-/// The protocol version, empty where there is none.
 fn version(interface: &Interface) -> &str {
     interface.protocol_version.as_deref().unwrap_or_default()
 }

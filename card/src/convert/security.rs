@@ -13,9 +13,7 @@ use crate::member::{Length, MAX_LIST, unique};
 use crate::pointer::Pointer;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// The treatment of a scheme.
 enum Fate {
-    /// It is written.
     Kept,
     /// It requires nothing, so it is removed from the requirements.
     Open,

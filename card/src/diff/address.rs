@@ -2,7 +2,6 @@
 
 use url::Url;
 
-/// Scheme, host and port of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     scheme: String,
@@ -51,7 +50,6 @@ impl Origin {
         self.is_web() && self.host == earlier.host && (self == earlier || upgraded)
     }
 
-    /// Whether the scheme is `http` or `https`.
     pub(super) fn is_web(&self) -> bool {
         matches!(self.scheme.as_str(), "http" | "https")
     }

@@ -11,7 +11,6 @@ use super::matching::matches;
 use super::tree::{Kind, Sides, both_blank, canonical, is_blank, same};
 use crate::pointer::Pointer;
 
-/// Known members: flags and the list of extensions.
 const CAPABILITIES: &[&str] = &[
     "streaming",
     "pushNotifications",
@@ -20,10 +19,8 @@ const CAPABILITIES: &[&str] = &[
     "extensions",
 ];
 
-/// Known members of an extension.
 const EXTENSION: &[&str] = &["uri", "required", "description", "params"];
 
-/// Longest account name in an owner's extension.
 const MAX_ACCOUNT_CHARS: usize = 256;
 
 /// Compares the capabilities of two cards. `owner` is the URI of the owner's extension.
@@ -84,7 +81,6 @@ fn flag(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     out.add(class, at, sides, reason);
 }
 
-/// Compares two different lists of extensions, by URI.
 fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
         let reason = "clients may read the extensions differently";
@@ -185,7 +181,6 @@ fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
     }))
 }
 
-/// Compares two versions of one extension.
 fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out: &mut Changes) {
     if is_proof(owner, new) == Some(true) {
         out.add(Low, at, (Some(old), Some(new)), "the owner's proof changed");
@@ -227,7 +222,6 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
     leftovers::compare(at, &old, &new, out);
 }
 
-/// Whether `required` is off.
 fn is_off(required: Option<&Value>) -> bool {
     matches!(required, None | Some(Value::Null | Value::Bool(false)))
 }

@@ -10,7 +10,6 @@ use super::tree::canonical;
 use crate::pointer::Pointer;
 use crate::wire::names::protocol_version;
 
-/// Known members of an entry.
 const ENTRY: &[&str] = &[
     "url",
     "protocolBinding",
@@ -30,16 +29,13 @@ pub(super) struct CardAddressPosition<'a> {
     pub(super) index: Option<usize>,
 }
 
-/// Name of the member, and the index in its list.
 pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
 
 impl<'a> CardAddressPosition<'a> {
-    /// The key of this position.
     pub(super) fn key(&self) -> PositionKey<'a> {
         (self.member, self.index)
     }
 
-    /// Calls `visit` with the pointer to this position.
     pub(super) fn below<T>(&self, at: &Pointer<'_>, visit: impl FnOnce(&Pointer<'_>) -> T) -> T {
         let member = at.name(self.member);
         match self.index {
@@ -52,7 +48,6 @@ impl<'a> CardAddressPosition<'a> {
 /// Target of a caller: address, binding in lower case, tenant.
 pub(super) type Target<'a> = (&'a str, String, &'a str);
 
-/// One address with its protocol version.
 #[derive(Debug, Clone)]
 pub(super) struct CardAddress<'a> {
     pub(super) target: Target<'a>,
@@ -82,7 +77,6 @@ pub(super) struct CardAddresses<'a> {
 }
 
 impl<'a> CardAddresses<'a> {
-    /// Reads the addresses from the members of a card.
     pub(super) fn of(card: &Fields<'a>) -> Self {
         let mut addresses = CardAddresses::default();
         if let Some((name, value)) = non_null(card, "supportedInterfaces") {
@@ -145,7 +139,6 @@ impl<'a> CardAddresses<'a> {
         origins.collect()
     }
 
-    /// Keys of the unclear addresses.
     pub(super) fn unclear_keys(&self) -> HashSet<(bool, String)> {
         self.unclear.iter().map(unclear_key).collect()
     }
@@ -156,7 +149,6 @@ pub(super) fn unclear_key((place, value): &(CardAddressPosition<'_>, &Value)) ->
     (place.member.starts_with("supported"), canonical(value))
 }
 
-/// A member that is not null.
 fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     card.member(name).filter(|(_, value)| !value.is_null())
 }

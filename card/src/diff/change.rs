@@ -68,7 +68,7 @@ impl FromStr for ChangeClass {
     }
 }
 
-/// One change.
+/// One change between two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardChange {
     /// RFC 6901 pointer into the newer card, or into the older one for a removed member; the empty string is the

@@ -53,7 +53,7 @@ impl Changes {
         });
     }
 
-    /// Number of changes found so far, by which a rule sees whether it has found any.
+    /// The number so far, by which a rule sees whether it has added any.
     pub(super) fn found(&self) -> usize {
         self.found
     }

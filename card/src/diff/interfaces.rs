@@ -14,7 +14,6 @@ use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
 
-/// The members that contain an agent's addresses.
 const MEMBERS: [&str; 5] = [
     "supportedInterfaces",
     "url",
@@ -26,7 +25,6 @@ const MEMBERS: [&str; 5] = [
 /// Reason for a changed order: elsewhere order has no meaning, but callers try addresses in their order (1.0 §8.3.2).
 const ANOTHER_FIRST: &str = "callers try another of the approved addresses first";
 
-/// The protocol versions at each target.
 type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
 
 /// Compares the members of no version that contain the address of a card without another one, and removes them from
@@ -149,7 +147,6 @@ fn unclear(
     }
 }
 
-/// Compares addresses that all clients read alike.
 fn targets(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
@@ -235,7 +232,6 @@ impl<'o> ApprovedTargets<'o> {
         }
     }
 
-    /// Class and reason for a new target.
     fn weigh(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
         if address
             .reach()
@@ -254,7 +250,6 @@ impl<'o> ApprovedTargets<'o> {
     }
 }
 
-/// The protocol versions at each target.
 fn by_target<'o>(addresses: &'o CardAddresses<'o>) -> Targets<'o> {
     let mut targets: Targets<'o> = HashMap::new();
     for address in &addresses.plain {

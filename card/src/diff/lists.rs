@@ -9,7 +9,6 @@ use super::changes::{Changes, each};
 use super::tree::{Kind, Sides, both_blank, permuted};
 use crate::pointer::Pointer;
 
-/// Reason for a member that is missing, null or empty on both sides.
 pub(super) const BLANK: &str = "it is empty, as before";
 
 /// Adds a change, if a list has the same elements in another order.
@@ -89,7 +88,6 @@ pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     }
 }
 
-/// The elements of a list that contains only texts.
 fn texts(value: Option<&Value>) -> Option<Vec<&str>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

@@ -14,10 +14,8 @@ const MAX_PAIRS: usize = 4_096;
 /// Most schemes and scopes of an alternative that are compared.
 const MAX_NAMES: usize = 64;
 
-/// How the requirements of two cards differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequirementChange {
-    /// The same callers are admitted.
     Same,
     /// Some callers are no longer admitted.
     Stricter,
@@ -41,7 +39,6 @@ pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>
     Some(read)
 }
 
-/// One alternative.
 fn alternative(value: &Value) -> Option<Alternative<'_>> {
     let members = value.as_object()?;
     if members.keys().any(|name| name.contains('\0')) {
@@ -68,7 +65,6 @@ fn alternative(value: &Value) -> Option<Alternative<'_>> {
     }
 }
 
-/// The elements of a list of texts.
 fn texts(value: &Value) -> Option<BTreeSet<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }

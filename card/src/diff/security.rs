@@ -27,7 +27,6 @@ const MAX_CARD_NAMES: usize = 256;
 /// Whether clients that know only this address of the newer card can call it.
 pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
 
-/// Compares the credentials that two cards require.
 pub(super) fn compare(
     old: &Fields<'_>,
     new: &Fields<'_>,
@@ -50,8 +49,8 @@ pub(super) fn compare(
     requirements(old, new, &CardRequirements::default(), reaches, at, out);
 }
 
-/// Compares the credentials that two cards require in members that no protocol version defines, and removes these from
-/// `rest`. Some clients obey them.
+/// Compares the credentials in members that no protocol version defines, which some clients obey, and removes these
+/// from `rest`.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -88,7 +87,7 @@ pub(super) fn compare_undefined_members<'a>(
     }
 }
 
-/// Whether the members about credentials within a member differ, and ask for any.
+/// Whether the credential members inside a member differ, and require anything.
 fn holds_other_credentials(holder: &str, sides: Sides<'_>) -> bool {
     let held = |side: Option<&'_ Value>| -> Vec<(String, Value)> {
         let members = side.map_or_else(Vec::new, |value| informal::held_members(holder, value));

@@ -12,7 +12,6 @@ use super::security::{CardRequirements, Reaches, requirements};
 use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 
-/// Known members of a skill.
 const SKILL: &[&str] = &[
     "id",
     "name",
@@ -25,7 +24,6 @@ const SKILL: &[&str] = &[
     "securityRequirements",
 ];
 
-/// Key by which a skill is matched.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Id(&'a str),

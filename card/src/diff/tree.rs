@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The values at one position in the older and in the newer card.
+/// One position's values in the older and in the newer card.
 pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
 /// Whether two values are equal: numbers as doubles, objects without regard to order, like in
@@ -18,7 +18,6 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether two objects have equal members.
 fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len()
         && a.iter()
@@ -54,7 +53,6 @@ pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     }
 }
 
-/// Whether a member of that type is blank on both sides.
 pub(super) fn both_blank((before, after): Sides<'_>, kind: Kind) -> bool {
     is_blank(before, kind) && is_blank(after, kind)
 }

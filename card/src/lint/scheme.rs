@@ -43,7 +43,6 @@ pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Whether a member of the scheme wraps it in its kind.
 fn is_wrapped(scheme: &Map<String, Value>) -> bool {
     let wraps = |name: &String| WRAPPERS.iter().any(|wrapper| is_spelling(name, wrapper));
     scheme.keys().any(wraps)
@@ -91,7 +90,6 @@ fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)
     });
 }
 
-/// A scheme has only one flow in 1.0.
 pub(super) fn one_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if Generation::of(subject) != Some(Generation::V1) {
         return;

@@ -16,7 +16,7 @@ const MIN_TEXT: usize = 16;
 /// Shortest text that counts as a secret because of its member's name.
 const MIN_NAMED: usize = 8;
 
-/// The first line of a PEM block.
+/// Beginning of a PEM block.
 const PEM: &str = "-----BEGIN";
 
 /// Prefixes and least lengths of the keys and tokens of well-known services.
@@ -95,7 +95,6 @@ fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Fi
     }
 }
 
-/// Whether the member's name indicates a secret.
 fn is_secret_name(name: &str) -> bool {
     // The longest name has twelve letters, and no usual spelling of one doubles that. Few names begin like these.
     let begins = matches!(
@@ -115,7 +114,6 @@ fn is_value(text: &str) -> bool {
         && !text.contains(['{', '}', '<', '>', '*', '$'])
 }
 
-/// The bytes that keys and tokens consist of.
 const IN_WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;

@@ -11,7 +11,6 @@ use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// Reports the skills for which `breach` is true.
 fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(&Skill) -> bool) {
     subject.each_skill(|skill, at| {
         if breach(skill) {
@@ -31,17 +30,14 @@ pub(super) fn any_skill(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     }
 }
 
-/// Skills have tags.
 pub(super) fn tags(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |skill| skill.tags.is_empty());
 }
 
-/// Skills have examples.
 pub(super) fn examples(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |skill| skill.examples.is_empty());
 }
 
-/// Every skill has a unique id.
 pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let mut seen = HashSet::new();
     subject.each_skill(|skill, at| {
@@ -51,7 +47,6 @@ pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     });
 }
 
-/// Texts and addresses contain no placeholders.
 pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;

@@ -21,7 +21,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm.
+    /// Every algorithm that is accepted.
     pub const ALL: [Algorithm; 5] = [
         Algorithm::EdDsa,
         Algorithm::Es256,

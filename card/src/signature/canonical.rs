@@ -88,7 +88,6 @@ pub(super) fn covered(
         .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
 }
 
-/// The covered part as the bytes to sign.
 pub(super) fn written(covered: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     match form {
         CanonicalForm::V0_3 => Some(python::dumps(covered).into_bytes()),

@@ -17,7 +17,7 @@ pub enum VerificationResult {
     },
     /// A key was tried, and the signature does not verify.
     Invalid {
-        /// The reason.
+        /// Why it does not verify.
         reason: SignatureFault,
     },
     /// No key was given that could have made it.
@@ -29,7 +29,7 @@ pub enum VerificationResult {
     },
     /// The entry is a JWS, but no key is tried on it.
     Refused {
-        /// Why.
+        /// Why no key is tried.
         reason: SignatureFault,
     },
 }

@@ -12,12 +12,10 @@ use crate::pointer::Pointer;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit;
 
-/// Reduces values to the part that a form covers.
 pub(super) struct Projection<'l> {
     /// Whether empty texts, lists and objects are dropped at every level, even inside free JSON, as in the SDKs'
     /// forms.
     pub(super) cleaned: bool,
-    /// The dropped members.
     pub(super) left: &'l mut UncoveredList,
 }
 

@@ -4,11 +4,9 @@
 /// The type of a member.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A text.
     Text,
-    /// A boolean.
     Flag,
-    /// Any JSON object.
+    /// Any JSON object, whatever its members.
     Json,
     /// An object with these members.
     Message(&'static [Member]),
@@ -36,7 +34,6 @@ pub(super) enum Presence {
     Default(&'static str),
 }
 
-/// One member of a message.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: &'static str,

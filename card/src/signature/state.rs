@@ -26,7 +26,7 @@ pub enum SignatureState {
 }
 
 impl SignatureState {
-    /// Every state.
+    /// Every state, in order of declaration.
     pub const ALL: [SignatureState; 5] = [
         SignatureState::Unsigned,
         SignatureState::Valid,
@@ -99,7 +99,6 @@ pub fn verified_state(
     state
 }
 
-/// Rank by which one of two entries decides.
 fn weight(state: SignatureState) -> u8 {
     match state {
         SignatureState::Unsigned => 0,

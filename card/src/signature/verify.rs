@@ -53,11 +53,10 @@ pub fn verify(parsed: &Parsed, bytes: &[u8], keys: &KeySet) -> Vec<SignatureEntr
         .collect()
 }
 
-/// A payload that a signature may cover.
 struct Payload {
     /// The form, or `None` for the SDK's without `securitySchemes`.
     form: Option<CanonicalForm>,
-    /// The payload in base64url, as it is signed.
+    /// In base64url, as it is signed.
     encoded: String,
 }
 

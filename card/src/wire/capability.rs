@@ -9,7 +9,6 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Capabilities, Extension, Skill, rules};
 
-/// A capability that the model knows.
 enum KnownCapability {
     Streaming,
     PushNotifications,
@@ -137,7 +136,6 @@ fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, fl
 /// Required form of an element of `extensions`.
 const EXTENSION: &str = "an object with `uri`";
 
-/// Takes the `params` of an extension, as received.
 fn parameters(entry: &mut Members<'_>, out: &mut Findings) -> Option<Value> {
     let (spot, params) = entry.take("params", out)?;
     if params.is_object() {

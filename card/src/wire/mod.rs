@@ -35,7 +35,6 @@ use members::{CARD_MEMBERS, NESTS, is_security_member};
 
 pub(crate) use capability::is_known as is_known_capability;
 
-/// The result of reading a card.
 pub(crate) struct Read {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,

@@ -127,8 +127,8 @@ pub(super) fn scheme(
     }
 }
 
-/// Takes the requirements: `securityRequirements` (1.0), or `security` (0.2, 0.3 and most 1.0 cards).
-/// `declared` are the card's own schemes.
+/// Takes the requirements: `securityRequirements` (1.0), or `security` (0.2, 0.3 and most 1.0 cards). `declared` are
+/// the card's own schemes.
 pub(super) fn requirements(
     members: &mut Members<'_>,
     declared: &[SecurityScheme],
@@ -174,7 +174,6 @@ fn names_scheme(object: &Map<String, Value>, declared: &[SecurityScheme]) -> boo
             .any(|scheme| object.contains_key(&scheme.name))
 }
 
-/// One alternative, in any form.
 fn requirement(value: Value, at: &Pointer<'_>, out: &mut Findings) -> Option<SecurityRequirement> {
     let mut schemes = match value {
         Value::Object(mut entry) => match entry.shift_remove("schemes") {

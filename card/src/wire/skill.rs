@@ -113,7 +113,6 @@ pub(super) fn skills(
     }
 }
 
-/// Skills in a list.
 pub(super) fn listed(
     list: Vec<Value>,
     at: &Pointer<'_>,

@@ -11,7 +11,6 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// Required form of `authentication`.
 const WANTED: &str = "an object with the list `schemes`";
 
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.

@@ -21,14 +21,11 @@ const HOLDERS: [&str; 6] = [
 pub(crate) struct CredentialMember<'a> {
     /// The member of the card that contains it, unless it is at the top level.
     pub(crate) holder: Option<&'a str>,
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Its value.
     pub(crate) value: &'a Value,
 }
 
 impl CredentialMember<'_> {
-    /// The credentials that it requires.
     pub(crate) fn demand(&self) -> CredentialDemand {
         let mut demand = CredentialDemand::default();
         if is_demand(self.name) {
