@@ -131,8 +131,8 @@ pub fn next_due(
     }
 }
 
-/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out. While the circuit breaker is open
-/// the cause is probably our own network, and it is no host that has to be woken.
+/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out, and the circuit breaker is
+/// closed, so the cause is probably a host that sleeps.
 pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool) -> bool {
     failures == 1 && timed_out && !breaker_open
 }

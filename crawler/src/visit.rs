@@ -58,7 +58,7 @@ pub enum Slot {
     },
     /// A registered URL, which may be that of a card or of a catalog.
     Registered {
-        /// The URL.
+        /// The URL as registered.
         url: Url,
         /// Whether the card may be at the well-known path under it, as SDKs look for it: see
         /// [`card_under`](crate::fetch::card_under).
@@ -110,7 +110,7 @@ pub struct Validators {
 pub struct VisitOutcome {
     /// The visit's domain key.
     pub domain_key: i64,
-    /// The visit's lease.
+    /// The lease of the visit.
     pub lease: i64,
     /// One result for each source, in the order fetched.
     pub sources: Vec<SourceOutcome>,
@@ -119,7 +119,7 @@ pub struct VisitOutcome {
 /// The outcome of one source.
 #[derive(Debug)]
 pub struct SourceOutcome {
-    /// The source's key.
+    /// The key of the source.
     pub source_key: i64,
     /// Every request, refused ones included, in order. Never empty.
     pub attempts: Vec<Attempt>,
@@ -177,7 +177,7 @@ pub struct Attempt {
 pub enum AttemptOutcome {
     /// Status 200 with a card.
     Card,
-    /// Status 304.
+    /// The response has status 304.
     NotModified,
     /// Status 200 with something that is not a card, or not JSON.
     NotACard,
@@ -185,9 +185,9 @@ pub enum AttemptOutcome {
     Catalog,
     /// Status 200 with something that is not a catalog, or not JSON, where a catalog was expected.
     NotACatalog,
-    /// Status 404.
+    /// The response has status 404.
     NotFound,
-    /// Status 410.
+    /// The response has status 410.
     Gone,
     /// Status 401 or 403.
     Forbidden,
@@ -364,13 +364,13 @@ pub trait Frontier: Send + Sync {
     /// that nothing is due now.
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError>;
 
-    /// Whether a leased visit may begin; `false` for one that must not, which was given back or has ended. The visit waits for
-    /// this by itself before its first request, so that a slow look-up delays no other visit.
+    /// Whether a leased visit may begin; `false` for one that was given back or has ended. Each visit waits for this
+    /// before its first request, so that a slow look-up delays no other visit.
     async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError>;
 
-    /// Completes when something may have become due: a registration, a request to recrawl, or time passing. Spurious
-    /// completions are fine. An event between an empty [`lease`](Self::lease) and this call must complete it too (a
-    /// stored permit, not a bare notification). In any case the worker tries again after 30 s.
+    /// Completes when something may have become due, perhaps spuriously. An event between an empty
+    /// [`lease`](Self::lease) and this call must complete it too (a stored permit, not a bare notification). In any
+    /// case the worker tries again after 30 s.
     async fn wait(&self);
 
     /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
@@ -394,6 +394,6 @@ pub trait Sink: Send + Sync {
 pub struct Undelivered {
     /// The same outcomes, in the same order.
     pub group: Vec<VisitOutcome>,
-    /// The reason.
+    /// Why it was not stored.
     pub error: OwnerError,
 }

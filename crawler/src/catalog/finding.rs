@@ -78,10 +78,10 @@ impl PassedOver {
     }
 }
 
-/// One skipped entry.
+/// An entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The reason.
+    /// Why it was skipped.
     pub why: PassedOver,
     /// Its identifier, its URL, or its position in the document, safe to display.
     pub what: String,
@@ -103,7 +103,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding.
+    /// Adds a finding; one beyond [`MAX_FINDINGS`] is only counted.
     pub fn add(&mut self, why: PassedOver, what: &str) {
         if self.kept.len() < MAX_FINDINGS {
             let what = bounded(what, SHOWN);

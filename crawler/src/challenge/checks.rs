@@ -11,7 +11,6 @@ use super::{dns_one_off, dns_standing};
 use crate::dns::{TxtAnswer, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, retry_after};
 
-/// The verdict on a proof at one name.
 struct NameResult {
     verdict: CheckVerdict,
     detail: String,
@@ -140,8 +139,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`, if the
-    /// server sent one.
+    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`.
     async fn ask_for_file(&self, url: &Url, now: OffsetDateTime) -> (FileAnswer, Option<u32>) {
         let options = GetOptions {
             accept: "text/plain",

@@ -22,7 +22,6 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The reading of the catalog at `url`.
     pub(super) fn new(guard: &'a Guard, url: &Url, registries: bool) -> Self {
         Self {
             walk: CatalogWalk::new(guard, url),
@@ -30,7 +29,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes the document of a response, at this depth.
     pub(super) fn take(
         &mut self,
         answer: &HttpResponse,
@@ -59,8 +57,8 @@ impl<'a> Reading<'a> {
 }
 
 impl Fetcher {
-    /// Fetches a catalog, conditionally if the validators belong to this very URL, and the catalogs nested in it. The
-    /// last attempt describes the entries of all of them. With `registries`, the registries that they name are read too.
+    /// Fetches a catalog, conditionally if the validators belong to this URL, and the catalogs nested in it. The last
+    /// attempt describes all entries. With `registries`, the registries that they name are read too.
     pub(super) async fn fetch_catalog(
         &self,
         url: &Url,

@@ -19,7 +19,6 @@ pub(super) struct Trail {
     address: Option<IpAddr>,
 }
 
-/// When a fetch started.
 #[derive(Debug)]
 pub(super) struct FetchStart {
     at: OffsetDateTime,
@@ -27,7 +26,6 @@ pub(super) struct FetchStart {
 }
 
 impl FetchStart {
-    /// Combines the start and the result of a fetch.
     pub fn end(
         self,
         url: &Url,
@@ -58,7 +56,6 @@ pub(super) struct BodyLimits {
 }
 
 impl Fetcher {
-    /// Starts the clocks of a fetch.
     pub(super) fn begin(&self) -> FetchStart {
         FetchStart {
             at: self.clock.now(),

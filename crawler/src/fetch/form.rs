@@ -18,9 +18,6 @@ pub struct ClientPassword(HeaderValue);
 
 impl ClientPassword {
     /// Takes both as the server has issued them.
-    ///
-    /// # Errors
-    /// If they cannot be written in a header field.
     pub fn new(client: &str, password: &str) -> Result<Self, NotAToken> {
         let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let pair = BASE64.encode(format!("{}:{}", part(client), part(password)).as_bytes());

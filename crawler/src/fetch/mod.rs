@@ -259,7 +259,6 @@ impl Fetcher {
         }
     }
 
-    /// The request for one URL.
     fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
             .client_for(&url)

@@ -31,9 +31,6 @@ pub struct NotAToken;
 
 impl Bearer {
     /// Takes a token as issued by the service.
-    ///
-    /// # Errors
-    /// If it is empty, longer than 4 096 bytes, or contains anything but visible ASCII.
     pub fn new(token: &str) -> Result<Self, NotAToken> {
         let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.is_empty() || token.len() > MAX_TOKEN || !visible {
@@ -90,10 +87,8 @@ impl Default for PostOptions<'_> {
 
 impl Fetcher {
     /// Sends JSON to one URL and reads the response, within [`total`](super::FetchLimits::total) and
-    /// [`sent`](super::FetchLimits::sent). A redirect is a failure: the body, and in particular the token, are for
-    /// this URL only.
-    ///
-    /// A request is never repeated, so the service handles it at most once.
+    /// [`sent`](super::FetchLimits::sent). A redirect is a failure, because the body and the token are for this URL
+    /// only. A request is never repeated, so the service handles it at most once.
     pub async fn post_json(&self, url: &Url, json: Vec<u8>, options: &PostOptions<'_>) -> Fetched {
         let authorization = options.bearer.map(|Bearer(value)| value);
         let most = BodyLimits {

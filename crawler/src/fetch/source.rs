@@ -36,9 +36,8 @@ impl Fetcher {
     /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
     /// and never returns an error: failures are in the attempts and the verdict.
     ///
-    /// Of the well-known paths, `agent.json` is fetched after any response to the first that brings no card, except
-    /// 304 and those by which a server says that it is overloaded. Where neither brings a card, the failure counts that tells
-    /// more.
+    /// Of the well-known paths, `agent.json` is fetched after any response to the first without a card, except 304 and
+    /// those by which a server says that it is overloaded. If neither brings a card, the more telling failure counts.
     ///
     /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
     /// other rules.
@@ -101,8 +100,7 @@ impl Fetcher {
         (vec![first, second], deciding(&verdict, other))
     }
 
-    /// Fetches a registered URL, which may be that of a card or of a catalog, and the well-known path under it where it
-    /// responds with neither.
+    /// Fetches a registered URL of a card or a catalog, and the well-known path under it if it responds with neither.
     async fn fetch_registered(
         &self,
         url: &Url,
@@ -144,7 +142,7 @@ impl Fetcher {
     }
 
     /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
-    /// that.
+    /// it.
     fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
         let bare_port = origin.scheme() == "https" && origin.port().is_some();
         let mut plain = well_known(origin, AGENT_CARD_PATH);
@@ -186,8 +184,7 @@ impl Fetcher {
         (attempt, verdict)
     }
 
-    /// The attempt and the verdict for a response. `what` names the expected document, and `read` reads it from a
-    /// 200.
+    /// The attempt and the verdict for a response. `what` names the expected document, which `read` reads from a 200.
     pub(super) fn judge(
         &self,
         fetched: Fetched,
@@ -285,7 +282,6 @@ fn not_a_card(answer: &HttpResponse, error: &ParseError) -> (SourceVerdict, Stri
     )
 }
 
-/// Describes a response that is not a card.
 fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     let declared = headers.get(CONTENT_TYPE).is_some_and(|value| {
         value
@@ -357,8 +353,8 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded or
-/// asks for a pause.
+/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded
+/// or asks for a pause.
 const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     let SourceVerdict::Failed {
         outcome,

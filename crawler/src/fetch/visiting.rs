@@ -20,8 +20,7 @@ pub(super) struct VisitClient {
 
 impl Fetcher {
     /// A fetcher for one visit of the host of `url`. Its requests to that host share one connection, which closes when
-    /// this is dropped; one to any other host, as for a key set, closes after its response. So a visit has at most two
-    /// connections open at a time.
+    /// this is dropped; one to any other host closes after its response. So a visit has at most two open connections.
     pub fn for_visit(&self, url: &Url) -> Self {
         // Its parts have made clients already, so only the library itself could fail.
         let client = self.parts.client(1, None).unwrap_or_else(|error| {
@@ -45,8 +44,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether any request of this visit could not be made for want of a file descriptor. Then the visit says nothing about
-    /// its host.
+    /// Whether any request of this visit could not be made for want of a file descriptor, so that the visit says
+    /// nothing about its host.
     pub fn ran_out_of_descriptors(&self) -> bool {
         let visit = self.visit.as_ref();
         visit.is_some_and(|visit| visit.ran_out.load(Ordering::Relaxed))

@@ -94,11 +94,9 @@ fn is_at_or_below(host: &str, name: &str) -> bool {
 /// An entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NamePattern {
-    /// Every name.
     Any,
     /// Every name with this ending, which begins with a dot.
     Below(String),
-    /// One name.
     Exact(String),
 }
 
@@ -114,7 +112,6 @@ impl NamePattern {
         }
     }
 
-    /// Whether the pattern admits a host in normal form.
     pub(super) fn admits(&self, host: &str) -> bool {
         match self {
             Self::Any => true,

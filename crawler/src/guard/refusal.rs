@@ -32,7 +32,7 @@ pub enum GuardRefusal {
         super::MAX_URL_BYTES
     )]
     UrlTooLong {
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// The scheme is neither https nor, where allowed, http.
@@ -46,7 +46,7 @@ pub enum GuardRefusal {
         "the registry does not fetch from port {port}; use 443, or ask the operator to add it to allow_ports"
     )]
     Port {
-        /// The port.
+        /// The port that was given.
         port: u16,
     },
     /// The URL has a user name or password.
@@ -76,7 +76,7 @@ pub enum GuardRefusal {
         "{host} is {meaning} and is not reachable from the public network; the operator can admit it with allow_names"
     )]
     SpecialName {
-        /// The host.
+        /// The host that was given.
         host: String,
         /// The use that such names are reserved for.
         meaning: &'static str,
@@ -84,7 +84,7 @@ pub enum GuardRefusal {
     /// A name below which anyone may register, such as `co.uk` or the name of a hosting platform.
     #[error("{host} is a public suffix, below which many parties have names; give a host below it")]
     PublicSuffix {
-        /// The host.
+        /// The host that was given.
         host: String,
     },
     /// The last label is not a known top-level domain.
@@ -92,7 +92,7 @@ pub enum GuardRefusal {
         "{host} does not end in a known top-level domain; check the spelling, or ask the operator to admit it with allow_names"
     )]
     UnknownSuffix {
-        /// The host.
+        /// The host that was given.
         host: String,
     },
     /// An address in a special-purpose block.
