@@ -46,7 +46,7 @@ pub struct AgentAnswer {
 pub struct ArtifactSummary {
     /// Its identifier within the task.
     pub id: Option<String>,
-    /// Its name.
+    /// Its name for people.
     pub name: Option<String>,
     /// Its text parts, one per line.
     pub text: String,
@@ -82,7 +82,6 @@ pub(super) fn read(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> 
     }
 }
 
-/// Reads the result of asking for a task.
 pub(super) fn read_task(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     match raw.get("task").filter(|task| task.is_object()) {
         Some(task) => task_answer(task.clone(), route),

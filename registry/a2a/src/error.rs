@@ -66,7 +66,7 @@ pub enum TalkError {
         "the client certificate and its key cannot be used: {reason}; both must be PEM, the key without a password"
     )]
     BadCertificate {
-        /// The cause.
+        /// What is wrong with them.
         reason: String,
     },
     /// No access token could be had, so nothing was sent.
@@ -78,7 +78,7 @@ pub enum TalkError {
     /// No connection could be made.
     #[error("no connection to {url}: {reason}; is the agent running?")]
     Unreachable {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// The innermost cause.
         reason: String,
@@ -88,7 +88,7 @@ pub enum TalkError {
         "no connection to {url}: {reason}; --plaintext calls it without TLS; is the agent running?"
     )]
     UnreachableOverTls {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// The innermost cause.
         reason: String,
@@ -96,7 +96,7 @@ pub enum TalkError {
     /// The connection was lost during the request or the response.
     #[error("the connection to {url} was lost: {reason}; the agent may have received the message")]
     Broken {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// The innermost cause.
         reason: String,
@@ -104,15 +104,15 @@ pub enum TalkError {
     /// No answer within the time allowed.
     #[error("no answer from {url} within {seconds} s; allow more time with --timeout")]
     TimedOut {
-        /// The address.
+        /// The address that was called.
         url: String,
-        /// The time allowed.
+        /// The time that was allowed.
         seconds: u64,
     },
     /// The agent redirects to another host, which is not followed.
     #[error("{url} redirects to {to}, which is not followed; the card should name the new address")]
     Redirected {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// The `Location`, shortened.
         to: String,
@@ -120,9 +120,9 @@ pub enum TalkError {
     /// An HTTP error status without a protocol error in the body.
     #[error("{url} answered HTTP {status}{detail}")]
     Http {
-        /// The address.
+        /// The address that was called.
         url: String,
-        /// The status.
+        /// The status of the response.
         status: u16,
         /// The body's message after `: `, and when to try again after `; `, or empty.
         detail: String,
@@ -154,7 +154,7 @@ pub enum TalkError {
     /// The response is not one of gRPC.
     #[error("{url} responded with {content_type} instead of gRPC; is this the agent's endpoint?")]
     NotGrpc {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// Its `Content-Type`, or `nothing named`.
         content_type: String,
@@ -173,13 +173,13 @@ pub enum TalkError {
     /// The call cannot be expressed in the messages of gRPC.
     #[error("the message cannot be sent over gRPC: {reason}")]
     NoForm {
-        /// The cause.
+        /// What cannot be expressed.
         reason: String,
     },
     /// The response is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
     TooLarge {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// The limit in bytes.
         limit: usize,
@@ -189,17 +189,17 @@ pub enum TalkError {
         "{url} responded with {content_type} instead of JSON ({beginning}); is this the agent's endpoint?"
     )]
     NotJson {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// Its `Content-Type`, or `nothing named`.
         content_type: String,
-        /// Its beginning, shortened.
+        /// Its beginning, shortened for display.
         beginning: String,
     },
     /// The response is JSON, but neither a task nor a message.
     #[error("the agent's answer is neither a task nor a message: {beginning}")]
     NotAnAnswer {
-        /// Its beginning, shortened.
+        /// Its beginning, shortened for display.
         beginning: String,
     },
     /// The stream broke, and its task could not be followed any further.
@@ -207,11 +207,11 @@ pub enum TalkError {
         "the stream of {url} broke ({reason}), and task {task} could not be followed any further; nothing was sent again"
     )]
     StreamLost {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// Why it broke, or why it could not be resumed.
         reason: String,
-        /// The task.
+        /// The id of the task.
         task: String,
     },
     /// The agent named no task, so there is none to follow or to cancel.
@@ -224,13 +224,13 @@ pub enum TalkError {
     Unfinished {
         /// The state last seen.
         state: String,
-        /// The time allowed.
+        /// The time that was allowed.
         seconds: u64,
     },
     /// The stream contains something else than an event.
     #[error("the stream of the agent contains something that is no event: {beginning}")]
     NotAnEvent {
-        /// Its beginning, shortened.
+        /// Its beginning, shortened for display.
         beginning: String,
     },
     /// The stream contains an event of another task or call.
@@ -244,7 +244,7 @@ pub enum TalkError {
     /// The stream contains more than is read.
     #[error("the stream of {url} has {what}, which is the limit")]
     StreamTooLong {
-        /// The address.
+        /// The address that was called.
         url: String,
         /// What exceeds which limit, such as `an event longer than 10 bytes`.
         what: String,
@@ -252,7 +252,7 @@ pub enum TalkError {
     /// The machine's TLS configuration cannot be used.
     #[error("the HTTP client could not be made: {reason}")]
     NoClient {
-        /// The cause.
+        /// The cause that was reported.
         reason: String,
     },
 }
@@ -300,7 +300,7 @@ impl TalkError {
         }
     }
 
-    /// Whether the agent takes the request for none, as agents for 0.1 do that are called in later forms.
+    /// Whether the agent does not recognise the request, as agents for 0.1 do that are called in later forms.
     pub(super) fn says_invalid_request(&self) -> bool {
         matches!(self, Self::Protocol { code: -32600, .. })
     }
@@ -348,7 +348,6 @@ pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &
     }
 }
 
-/// The shortened text after `: `, or nothing.
 pub(super) fn led_in(text: &str) -> String {
     let text = shorten(text);
     if text.is_empty() {

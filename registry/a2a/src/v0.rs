@@ -20,11 +20,10 @@ pub const SUBSCRIBE: &str = "tasks/resubscribe";
 /// Method that gets the card that callers with credentials see, which 0.2 has elsewhere.
 pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-/// Method that would list tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so an agent refuses it unless it
-/// goes beyond the specification.
+/// Method that lists tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so most agents refuse it.
 const LIST: &str = "tasks/list";
 
-/// The name that [`SUBSCRIBE`] has for `PromptKit`, and for agents after a reference of 0.3.0 beside the specification.
+/// The name that [`SUBSCRIBE`] has for `PromptKit`, and in a reference of 0.3.0 other than the specification.
 const OTHER_SUBSCRIBE: &str = "tasks/subscribe";
 
 /// The other name that a method has in agents that are written after that reference.

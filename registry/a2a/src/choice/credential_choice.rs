@@ -173,9 +173,6 @@ impl Given<'_> {
 }
 
 /// The credential to send for one scheme, according to the card; `None` if it requires nothing.
-///
-/// # Errors
-/// If no request can meet the scheme.
 pub fn credential<'a>(asked: &'a AuthScheme<'_>) -> Result<Option<Credential>, Obstacle<'a>> {
     match asked.kind.as_deref() {
         Some(SchemeKind::None) => Ok(None),
@@ -199,7 +196,7 @@ pub(crate) fn is_basic(asked: &AuthScheme<'_>) -> bool {
     matches!(asked.kind.as_deref(), Some(SchemeKind::Http { scheme, .. }) if scheme.eq_ignore_ascii_case("basic"))
 }
 
-/// Whether a card has a use for a token: it mentions a scheme that takes one, or may take one; or it requires nothing.
+/// Whether a card mentions a scheme that takes a token, or may take one, or requires nothing.
 pub fn takes_token(card: &AgentCard) -> bool {
     let AuthRequirements {
         alternatives,

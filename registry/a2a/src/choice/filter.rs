@@ -20,14 +20,14 @@ pub struct InterfaceFilter {
     pub plaintext: bool,
     /// The address to call instead of those of the card, or where the card names none.
     pub url: Option<String>,
-    /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which is right for
-    /// a card in `snake_case`. Either way the other forms are tried where the agent does not know the first.
+    /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which
+    /// suits a card in `snake_case`. The other forms are tried where the agent does not know the first.
     pub skill_first: bool,
 }
 
 impl InterfaceFilter {
-    /// The card with the caller's address in place of its own. Where the card has none, the interface has the caller's binding,
-    /// or JSON-RPC.
+    /// The card with the caller's address in place of its own. Where it has none, the interface gets the caller's
+    /// binding, or JSON-RPC.
     pub(crate) fn readdressed<'a>(&self, card: &'a AgentCard) -> Cow<'a, AgentCard> {
         let Some(url) = &self.url else {
             return Cow::Borrowed(card);
@@ -94,7 +94,7 @@ impl InterfaceFilter {
     }
 }
 
-/// The first two numbers of a version, which say what is spoken.
+/// The major and minor number of a version.
 fn minor(version: &str) -> (&str, &str) {
     let mut numbers = version.splitn(3, '.');
     let major = numbers.next().unwrap_or_default();

@@ -23,7 +23,6 @@ pub(super) use forms::document;
 pub(super) use status::{agents_error, is_too_long, lost};
 use transport::Transport;
 
-/// The result of an operation.
 pub(super) async fn call(
     exchange: &Exchange,
     route: &Route,
@@ -56,7 +55,6 @@ pub(super) async fn open(
     Ok(exchange.in_time(opened, &shown).await?.into_inner())
 }
 
-/// A call that is ready to be made.
 struct Call {
     client: Grpc<Transport>,
     request: Request<DynamicMessage>,

@@ -19,7 +19,7 @@ pub enum OauthError {
     /// No connection could be made, or it was lost.
     #[error("no answer from {url}: {reason}")]
     Unreachable {
-        /// The address.
+        /// The address that was asked.
         url: String,
         /// The innermost cause.
         reason: String,
@@ -27,15 +27,15 @@ pub enum OauthError {
     /// No answer within the time allowed.
     #[error("no answer from {url} within {} s", .limit.as_secs())]
     TimedOut {
-        /// The address.
+        /// The address that was asked.
         url: String,
-        /// The time allowed.
+        /// The time that was allowed.
         limit: Duration,
     },
     /// The server redirects, which is not followed.
     #[error("{url} redirects to {to}, which is not followed: nothing was sent there")]
     Redirected {
-        /// The address.
+        /// The address that was asked.
         url: String,
         /// Where it redirects to, shortened.
         to: String,
@@ -43,7 +43,7 @@ pub enum OauthError {
     /// The response is too long.
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
     TooLarge {
-        /// The address.
+        /// The address that was asked.
         url: String,
         /// The limit in bytes.
         limit: usize,
@@ -51,7 +51,7 @@ pub enum OauthError {
     /// The response is not what the protocol requires.
     #[error("{url} did not answer as it should: {reason}")]
     Unreadable {
-        /// The address.
+        /// The address that was asked.
         url: String,
         /// The reason, which quotes nothing of the response.
         reason: String,
@@ -59,7 +59,7 @@ pub enum OauthError {
     /// The server refuses (RFC 6749 section 5.2).
     #[error("{url} refused: {code}{detail}")]
     Refused {
-        /// The address.
+        /// The address that was asked.
         url: String,
         /// The error code, such as `invalid_grant`.
         code: String,
@@ -81,31 +81,30 @@ pub enum OauthError {
     NotOffered {
         /// The address of the document or of the token endpoint.
         url: String,
-        /// What is missing.
+        /// What it does not have.
         what: &'static str,
     },
     /// The verifier, the state or the client cannot be used.
     #[error("the sign-in cannot be prepared: {reason}")]
     Unusable {
-        /// The reason.
+        /// What is wrong with it.
         reason: &'static str,
     },
     /// The port for the browser's way back cannot be opened.
     #[error("no port for the browser's way back can be opened: {reason}")]
     NoPort {
-        /// The cause.
+        /// The cause that was reported.
         reason: String,
     },
     /// The browser did not come back in time.
     #[error("nobody signed in within {} s", .limit.as_secs())]
     NobodyCame {
-        /// The time allowed.
+        /// The time that was allowed.
         limit: Duration,
     },
 }
 
 impl OauthError {
-    /// A refusal, with the server's own words shortened.
     pub(super) fn refused(url: &str, code: &str, description: Option<&str>) -> Self {
         Self::Refused {
             url: url.to_owned(),
