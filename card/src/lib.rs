@@ -40,6 +40,7 @@
 //! with the caller, identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
 //! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with the caller's
 //! keys, and [`sign`] makes new ones.
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod addresses;

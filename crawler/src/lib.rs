@@ -8,6 +8,7 @@
 //!
 //! `robots.txt` is not read: every URL was registered, or is a well-known path or a catalog's entry. The owner of a
 //! domain opts out with a DNS record (`policy=none`, see [`challenge::dns_standing`]).
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod catalog;

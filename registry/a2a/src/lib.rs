@@ -4,6 +4,7 @@
 //! after the a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. Of the registry it
 //! depends on the card model alone, so it can be used by itself. [`oauth`] signs in to agents that want access tokens.
 //! All returned text is the agent's own and unchanged: the caller makes it safe before it reaches a terminal or a page.
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod agent;
