@@ -9,14 +9,11 @@ const LANES: usize = 16;
 
 /// Adds a bias to each column, and applies the activation function.
 pub(super) struct Bias {
-    /// The bias of each column.
     pub numbers: Vec<f32>,
-    /// The activation function, if there is one.
     pub activation: Option<Activation>,
 }
 
 impl Bias {
-    /// Adds the bias and applies the activation function.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]
@@ -39,16 +36,12 @@ impl Bias {
 
 /// Layer norm: normalises each row to mean 0 and variance 1, then scales and shifts its columns.
 pub(super) struct Norm {
-    /// Scale of each column.
     pub scale: Vec<f32>,
-    /// Shift of each column.
     pub shift: Vec<f32>,
-    /// Added to the variance.
     pub epsilon: f32,
 }
 
 impl Norm {
-    /// Normalises rows.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]

@@ -20,19 +20,14 @@ const REASON_BYTES: usize = 16 * 1024;
 /// for days.
 const MAX_REST: Duration = Duration::hours(1);
 
-/// The endpoint of requests.
 pub struct Service {
-    /// URL of requests; the guard has admitted it.
+    /// The guard has admitted it.
     pub url: Url,
-    /// The model's name at the endpoint.
     pub model: String,
-    /// Length of vectors to request.
     pub shorten_to: Option<usize>,
-    /// The registry's key at the endpoint.
     pub key: Option<Bearer>,
-    /// Clock that measures the pause.
     pub clock: Arc<dyn Clock>,
-    /// End of the pause that it has requested.
+    /// End of the pause that the endpoint has requested.
     pub rest: Mutex<Option<OffsetDateTime>>,
 }
 
@@ -44,10 +39,6 @@ impl Service {
 
     /// The vectors of these texts, of unit length and in order. Makes one request, or none during a pause that the
     /// endpoint requested.
-    ///
-    /// # Errors
-    /// [`EmbedError::Away`] if it cannot be reached, is overloaded or broken; [`EmbedError::Failed`] if it refuses or
-    /// responds with something else than the requested vectors.
     pub async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -85,7 +76,6 @@ impl Service {
         (left > Duration::ZERO && left <= MAX_REST).then_some(left)
     }
 
-    /// The error for a response without vectors.
     fn refusal(&self, answer: &HttpResponse) -> EmbedError {
         let status = answer.status;
         let busy = matches!(status, 429 | 500..=599);
@@ -105,7 +95,6 @@ impl Service {
         }
     }
 
-    /// The error for a missing or incomplete response.
     fn failure(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
