@@ -50,7 +50,6 @@ impl CoverageLevel {
         !matches!(self, Self::Nomination)
     }
 
-    /// Whether the domain's proof covers it.
     pub const fn coverage(self) -> Coverage {
         match self {
             Self::Covered => Coverage::Covered,
@@ -68,14 +67,11 @@ pub struct Registrant {
     pub role: Option<Role>,
 }
 
-/// The facts of a domain that decide on coverage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DomainFacts {
-    /// Its name.
     pub name: String,
     /// Scheme, host and port, as `https://a.example`.
     pub origin: String,
-    /// The proved owner.
     pub owner: Option<Uuid>,
     /// The account that an admin vouches for as owner of exactly [`origin`](Self::origin).
     pub vouched_owner: Option<Uuid>,
@@ -98,15 +94,12 @@ impl DomainFacts {
 /// The facts of a source, or of the URL where a version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFacts<'a> {
-    /// Its kind.
     pub kind: SourceKind,
-    /// The origin of its URL.
     pub origin: String,
     /// The origin that answered, after redirects.
     pub answered_by: &'a str,
     /// Whether the domain's own catalog names its URL now.
     pub is_named: bool,
-    /// Who has registered its URL.
     pub registrants: Vec<Registrant>,
 }
 

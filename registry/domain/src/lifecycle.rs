@@ -47,17 +47,11 @@ text_enum! {
 text_enum! {
     /// The state that callers see: the lifecycle, or `suspended` while the agent is on hold.
     ShownLifecycle {
-        /// Waits for its first approval.
         Pending = "pending",
-        /// Approved and served.
         Approved = "approved",
-        /// Rejected.
         Rejected = "rejected",
-        /// Served, but deprecated.
         Deprecated = "deprecated",
-        /// Ended for good.
         Retired = "retired",
-        /// On hold.
         Suspended = "suspended",
     }
 }
@@ -65,11 +59,9 @@ text_enum! {
 text_enum! {
     /// Who may find an agent.
     Visibility {
-        /// Everybody.
         Public = "public",
         /// Any signed-in caller.
         Internal = "internal",
-        /// Named groups.
         Restricted = "restricted",
     }
 }

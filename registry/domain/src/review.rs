@@ -30,11 +30,8 @@ impl From<a2a_card::ChangeClass> for ChangeClass {
 text_enum! {
     /// The state of a review.
     ReviewState {
-        /// Waits for a decision.
         Open = "open",
-        /// The content was approved.
         Approved = "approved",
-        /// The content was rejected.
         Rejected = "rejected",
         /// A newer change replaced it.
         Superseded = "superseded",
@@ -46,15 +43,10 @@ text_enum! {
 text_enum! {
     /// What a review is about: a first card, or a change of some class.
     ReviewedChange {
-        /// A first card.
         First = "first",
-        /// A change of class none.
         None = "none",
-        /// A change of class low.
         Low = "low",
-        /// A change of class high.
         High = "high",
-        /// A critical change.
         Critical = "critical",
     }
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 /// The fingerprint that detects a change of owner. An empty mark was not observed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerMarks {
-    /// The name servers of its registrable domain.
+    /// Of the registrable domain.
     pub name_servers: BTreeSet<String>,
-    /// The digest of the key of the certificate it shows.
+    /// Digest of the certificate's key.
     pub tls_key: Option<String>,
-    /// The thumbprints of the keys that its cards are signed with.
     pub card_keys: BTreeSet<String>,
 }
 
