@@ -5,14 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::fault::{self, Fault};
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Returned with the result. Null if the request has none.
+    /// Null if the request has none.
     pub id: Value,
-    /// The method.
     pub method: String,
-    /// Its parameters; empty if the request has none.
+    /// Empty if the request has none.
     pub params: Map<String, Value>,
 }
 
@@ -45,7 +43,6 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     Ok(Call { id, method, params })
 }
 
-/// The response to a successful request.
 pub(super) fn result(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
