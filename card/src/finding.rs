@@ -35,7 +35,6 @@ pub struct Finding {
     pub section: String,
 }
 
-/// Collects findings up to [`MAX_FINDINGS`].
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Finding>,

@@ -126,7 +126,6 @@ fn ways(interface: &Interface, spoken: &[Spoken<'_>]) -> Result<Vec<usize>, Stri
     }
 }
 
-/// Whether a client that supports `spoken` supports `version`.
 fn covers(spoken: &str, version: &str) -> bool {
     spoken == version
         || version
@@ -147,7 +146,6 @@ fn is_address(interface: &Interface) -> bool {
         .is_ok_and(|url| url.has_host() && (!web || matches!(url.scheme(), "http" | "https")))
 }
 
-/// Why a usable interface has its rank.
 fn reason_for(interface: &Interface, first: bool) -> String {
     let place = match (interface.protocol_version.as_deref(), first) {
         (Some(_), true) => "the first in the card's order that the client speaks",

@@ -13,7 +13,6 @@ use crate::rules;
 /// Most elements read of any list: skills, tags, interfaces, schemes, …
 pub const MAX_LIST: usize = 1_000;
 
-/// Length limits of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// Names, identifiers, tags: up to 1 024 characters, then cut.
@@ -25,7 +24,6 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// The limit in characters.
     pub(crate) fn limit(self) -> usize {
         match self {
             Length::Line => 1_024,
@@ -59,7 +57,6 @@ impl Spot {
         Spot { inside, name }
     }
 
-    /// The pointer to the member, for an object at `parent`.
     pub(crate) fn below<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
         match self.inside {
             Some(outer) => Pointer::Inside(parent, outer, &self.name),
@@ -95,7 +92,6 @@ impl<'p> Members<'p> {
             .filter(|value| !value.is_null())
     }
 
-    /// Whether the member is there in `snake_case` only.
     pub(crate) fn is_snake(&self, name: &str) -> bool {
         self.snake && !self.map.contains_key(name) && self.peek(name).is_some()
     }
@@ -179,7 +175,6 @@ impl<'p> Members<'p> {
         unread.or_else(|| self.map.shift_remove(name))
     }
 
-    /// Keeps a value that could not be read among the unknown members.
     pub(crate) fn keep(&mut self, spot: &Spot, value: Value) {
         self.unread.insert(spot.name.clone().into_owned(), value);
     }

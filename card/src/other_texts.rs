@@ -40,7 +40,6 @@ const MIN_CODE: usize = 12;
 /// The shortest word of hexadecimal digits and hyphens that is a digest or identifier.
 const MIN_DIGEST: usize = 32;
 
-/// Members of a skill that the model has.
 const SKILL_MEMBERS: [&str; 9] = [
     "id",
     "name",
@@ -99,7 +98,6 @@ pub(crate) struct OtherTexts {
 }
 
 impl OtherTexts {
-    /// Collects the texts of a card's document.
     pub(crate) fn of(document: &Map<String, Value>) -> Self {
         let mut found = Self::default();
         found.card(document, true);
@@ -209,7 +207,6 @@ impl OtherTexts {
         }
     }
 
-    /// Descriptions and parameters of protocol extensions.
     fn extensions(&mut self, extensions: &Value) {
         for extension in extensions.as_array().into_iter().flatten() {
             if let Value::Object(members) = extension {
@@ -263,7 +260,6 @@ impl OtherTexts {
     }
 }
 
-/// The texts of the model that an unknown member may repeat.
 fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
     let own = [Some(&card.name), card.description.as_ref()];

@@ -45,7 +45,6 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     })
 }
 
-/// The name of a value's type, for a sentence.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -27,7 +27,6 @@ impl<'a> Pointer<'a> {
         Pointer::Index(self, index)
     }
 
-    /// The pointer in RFC 6901 syntax.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);

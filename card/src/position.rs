@@ -99,7 +99,6 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Adds a pointer and returns its index in the tree.
     fn add(&mut self, pointer: &str) -> usize {
         let mut node = 0;
         for segment in pointer.split('/').skip(1) {
@@ -270,7 +269,6 @@ impl SpanWalk<'_, '_> {
     }
 }
 
-/// Lines and columns of the ranges, in one pass over the text.
 fn located(bytes: &[u8], spans: &[Option<(usize, usize)>]) -> Vec<Option<Region>> {
     let ends = spans
         .iter()

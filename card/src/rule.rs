@@ -41,7 +41,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule, with the columns of its table in order.
     pub(crate) const fn new(
         id: &'static str,
         severity: Severity,

@@ -6,10 +6,8 @@ use crate::position::{Region, regions};
 use crate::text::visible;
 use crate::{Finding, ParseError, Rule, Severity, digest, rules};
 
-/// The schema that the logs name.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The tool's name in the logs.
 const TOOL: &str = "a2a-registry";
 
 /// The findings about one card as a SARIF log with one run.

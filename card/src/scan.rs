@@ -9,7 +9,6 @@ use std::borrow::Cow;
 /// Deepest nesting of arrays and objects in a card.
 pub const MAX_DEPTH: usize = 64;
 
-/// The result of a scan.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scan<'a> {
     /// The bytes to parse: those given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a
@@ -97,7 +96,6 @@ fn escape(bytes: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The end of the number that begins here.
 fn number_end(bytes: &[u8], start: usize) -> usize {
     bytes[start..]
         .iter()

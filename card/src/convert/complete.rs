@@ -128,7 +128,6 @@ fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Fi
     }
 }
 
-/// Removes modes that are not media types, which every version requires.
 fn media_types(modes: &mut Vec<String>, at: &Pointer<'_>, out: &mut Findings) {
     modes.retain(|mode| {
         let fits = is_media_type(mode) && mode.chars().count() <= Length::Line.limit();

@@ -11,7 +11,6 @@ use crate::rules;
 struct Flow {
     name: &'static str,
     addresses: &'static [&'static str],
-    /// Whether 0.3 does not have it.
     since_1_0: bool,
 }
 
@@ -91,7 +90,7 @@ fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     there(name).or_else(|| there(&snake_case(name)))
 }
 
-/// A text that is not empty.
+/// Only a text that is not empty.
 fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     let text = member(object, name)?.as_str()?;
     (!text.trim().is_empty()).then_some(text)

@@ -92,7 +92,6 @@ pub(super) fn extension(extension: &Extension) -> Object {
     }
 }
 
-/// One skill, without its requirements.
 pub(super) fn skill(skill: &Skill) -> Object {
     Object::default()
         .with("id", skill.id.as_str())

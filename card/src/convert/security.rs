@@ -22,7 +22,6 @@ enum Fate {
     Unsayable,
 }
 
-/// Completes the schemes, and removes those that require nothing from the requirements.
 pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
     let root = Pointer::Root;
     let at = root.name("securitySchemes");

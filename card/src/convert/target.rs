@@ -45,7 +45,6 @@ pub struct UnknownTarget(pub String);
 impl FromStr for ConversionTarget {
     type Err = UnknownTarget;
 
-    /// Reads `1.0` or `0.3`, without a patch number.
     fn from_str(name: &str) -> Result<Self, UnknownTarget> {
         ConversionTarget::ALL
             .into_iter()

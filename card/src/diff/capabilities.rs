@@ -139,7 +139,6 @@ fn key(value: &Value) -> (bool, String) {
     }
 }
 
-/// Class and reason for a removed extension.
 fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
     let is_owners = owner.is_some() && value.get("uri").and_then(Value::as_str) == owner;
     if is_owners {

@@ -19,7 +19,6 @@ const ENTRY: &[&str] = &[
     "protocolVersion",
     "tenant",
 ];
-/// The known members that name the binding.
 const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
 
 /// Position of an address in a card: the member, and the index in its list.
@@ -130,7 +129,6 @@ impl<'a> CardAddresses<'a> {
         }
     }
 
-    /// The servers of the plain addresses.
     pub(super) fn origins(&self) -> HashSet<Origin> {
         let origins = self
             .plain
@@ -153,7 +151,6 @@ fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     card.member(name).filter(|(_, value)| !value.is_null())
 }
 
-/// One entry, if all clients read it alike.
 fn entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,

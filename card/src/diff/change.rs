@@ -59,7 +59,6 @@ pub struct UnknownChangeClass(pub String);
 impl FromStr for ChangeClass {
     type Err = UnknownChangeClass;
 
-    /// Reads the name that [`ChangeClass::as_str`] gives.
     fn from_str(name: &str) -> Result<Self, UnknownChangeClass> {
         ChangeClass::ALL
             .into_iter()

@@ -83,7 +83,6 @@ impl<'a> Fields<'a> {
         respelt.collect()
     }
 
-    /// The value of a known member; null counts as missing.
     pub(super) fn non_null(&self, name: &str) -> Option<&'a Value> {
         self.get(name).filter(|value| !value.is_null())
     }
@@ -104,7 +103,6 @@ pub(super) fn pairs<'a>(
     kept.chain(gone).filter(|(_, sides)| !same_sides(*sides))
 }
 
-/// The members that differ between two lists of members.
 pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> Vec<Pair<'a>> {
     let mut old: HashMap<&str, &'a Value> = before.iter().copied().collect();
     let mut pairs: Vec<Pair<'a>> = Vec::new();

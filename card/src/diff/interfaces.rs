@@ -99,7 +99,6 @@ pub(super) fn compare(
     }
 }
 
-/// Whether a list of addresses changed in nothing but its order.
 fn only_reordered((name, sides): &Pair<'_>) -> bool {
     let list = name.ends_with("nterfaces");
     matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
@@ -203,7 +202,6 @@ fn targets(
     }
 }
 
-/// The targets of the older card.
 struct ApprovedTargets<'o> {
     by_place: HashMap<PositionKey<'o>, &'o CardAddress<'o>>,
     by_target: HashMap<&'o Target<'o>, &'o CardAddress<'o>>,

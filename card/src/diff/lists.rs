@@ -11,7 +11,6 @@ use crate::pointer::Pointer;
 
 pub(super) const BLANK: &str = "it is empty, as before";
 
-/// Adds a change, if a list has the same elements in another order.
 pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -> bool {
     let (Some(Value::Array(old)), Some(Value::Array(new))) = sides else {
         return false;

@@ -7,9 +7,7 @@ use std::hash::Hash;
 pub(super) struct Matches {
     /// Pairs of positions in the older and the newer list, in the newer one's order.
     pub(super) both: Vec<(usize, usize)>,
-    /// Positions in the newer list.
     pub(super) added: Vec<usize>,
-    /// Positions in the older list.
     pub(super) gone: Vec<usize>,
     pub(super) reordered: bool,
     /// Whether a key occurs in the newer list more than once, so that the order decides which element clients take.

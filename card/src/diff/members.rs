@@ -66,7 +66,6 @@ pub(super) fn nest(root: &Map<String, Value>, family: Family) -> Option<&'static
 /// One level of a card, with the facts that its rules need.
 pub(super) struct Layer<'a> {
     pub(super) families: (Family, Family),
-    /// The URI of the owner's extension.
     pub(super) owner_extension: Option<&'a str>,
     pub(super) states: Option<SignatureStates>,
     /// Whether the card's members are on two levels.

@@ -103,7 +103,6 @@ fn compared(
     Ok(out.into_diff())
 }
 
-/// Compares two documents whose bytes differ.
 fn compare(
     before: &Document,
     after: &Document,

@@ -40,7 +40,6 @@ const SCHEME: &[&str] = &[
     "mtlsSecurityScheme",
 ];
 
-/// A scheme that all clients of its version read alike.
 struct Plain<'a> {
     kind: &'static str,
     wrapper: Option<&'static str>,

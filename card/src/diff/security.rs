@@ -206,7 +206,6 @@ pub(super) fn requirements<'a>(
     }
 }
 
-/// Whether callers without credentials are admitted.
 fn is_open(alternatives: &[Alternative<'_>]) -> bool {
     alternatives.iter().any(Alternative::is_empty)
 }
@@ -224,7 +223,6 @@ fn named<'a>(card: &Fields<'a>) -> HashSet<&'a str> {
     names
 }
 
-/// Adds every text and name in a value.
 fn collect<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
     match value {
         Some(Value::String(text)) => {

@@ -101,7 +101,6 @@ impl Room {
     }
 }
 
-/// Whether any text or name in the value has invisible characters.
 pub(super) fn has_hidden(value: &Value) -> bool {
     match value {
         Value::String(text) => text::has_hidden(text),

@@ -25,7 +25,6 @@ struct Signed {
     beside: BTreeSet<String>,
 }
 
-/// Whether a signature in this state vouches for the card.
 fn verifies(state: SignatureState) -> bool {
     matches!(state, Valid | Untrusted)
 }

@@ -90,7 +90,6 @@ pub(super) fn compare(
     }
 }
 
-/// Compares a new skill with the card's requirements.
 fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
     let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
     let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
@@ -114,7 +113,6 @@ fn key(skill: &Value) -> Key<'_> {
     }
 }
 
-/// Compares two versions of one skill.
 fn skill<'a>(
     at: &Pointer<'_>,
     old: &Fields<'a>,

@@ -24,7 +24,6 @@ fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
             .all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
 }
 
-/// Whether two members that may be missing are equal.
 pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     match sides {
         (Some(a), Some(b)) => same(a, b),
@@ -33,7 +32,6 @@ pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     }
 }
 
-/// The type that a version gives a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,

@@ -130,7 +130,6 @@ pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Up to 0.3 an address has one transport.
 pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if !matches!(subject.parsed.family, Family::V0_2 | Family::V0_3) {
         return;

@@ -49,7 +49,6 @@ const PARTS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Most unknown names reported of one object or list.
 const MAX_NAMES: usize = 50;
 
 /// Reports unknown members: one finding for the card, and one for each part that has some.

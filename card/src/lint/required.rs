@@ -17,7 +17,6 @@ struct Required {
     provider: &'static [&'static str],
     interface: &'static [&'static str],
     additional: &'static [&'static str],
-    /// Whether an empty list counts as missing.
     filled: bool,
 }
 
@@ -118,7 +117,6 @@ pub(super) fn held_to(subject: &Subject<'_>) -> &'static [&'static str] {
     }
 }
 
-/// Reports every missing member, if the version's requirements apply to the card.
 fn check(
     subject: &Subject<'_>,
     version: &str,

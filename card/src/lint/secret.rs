@@ -16,7 +16,6 @@ const MIN_TEXT: usize = 16;
 /// Shortest text that counts as a secret because of its member's name.
 const MIN_NAMED: usize = 8;
 
-/// Beginning of a PEM block.
 const PEM: &str = "-----BEGIN";
 
 /// Prefixes and least lengths of the keys and tokens of well-known services.
@@ -125,7 +124,6 @@ const IN_WORD: [bool; 256] = {
     table
 };
 
-/// The kind of secret in the text, if there is one.
 fn kind(text: &str) -> Option<&'static str> {
     if text.len() < MIN_TEXT {
         return None;

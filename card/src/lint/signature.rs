@@ -52,7 +52,6 @@ pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Key sets are fetched over an encrypted connection.
 pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let jku = entry.jku.as_ref()?;

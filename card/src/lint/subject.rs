@@ -27,7 +27,6 @@ pub(crate) struct Subject<'a> {
     /// For facts that the model does not keep, such as which members are present at all.
     pub(crate) document: &'a Value,
     pub(crate) context: LintContext<'a>,
-    /// The member that contains a nested card.
     nest: Option<&'static str>,
     /// The addresses of the interfaces as URLs, where they are valid, with their positions.
     addresses: Vec<(Option<Url>, AddressPosition)>,
@@ -125,7 +124,6 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Calls `visit` with every skill and its position.
     pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
         let mut skills = self.parsed.card.skills.iter();

@@ -10,7 +10,6 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::wire::names::protocol_version;
 
-/// The published versions of the protocol.
 const PUBLISHED: [&str; 4] = ["0.1", "0.2", "0.3", "1.0"];
 
 pub(super) fn published(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {

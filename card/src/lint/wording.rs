@@ -116,7 +116,6 @@ fn is_placeholder(text: &str) -> bool {
 /// Longest name of a template's constant, its closing mark included.
 const MAX_CONSTANT_BYTES: usize = 64;
 
-/// Whether a name in capitals stands between the marks.
 fn has_constant(text: &str, open: &str, close: &str) -> bool {
     let capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let mut rest = text;

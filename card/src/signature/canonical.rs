@@ -54,7 +54,6 @@ impl fmt::Display for CanonicalForm {
     }
 }
 
-/// Whether the document has the interfaces of 1.0.
 pub(super) fn has_interfaces(document: &Value) -> bool {
     ["supportedInterfaces", "supported_interfaces"]
         .into_iter()

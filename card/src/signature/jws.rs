@@ -9,7 +9,6 @@ use crate::AgentCard;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// Most characters copied of a header member.
 const MAX_HEADER_CHARS: usize = 1_024;
 
 /// Header members that supply a key. The signer chooses it, so it proves nothing.

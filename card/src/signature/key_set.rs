@@ -153,15 +153,12 @@ pub(super) struct Key {
     public: PublicKey,
 }
 
-/// Why a JWK cannot verify a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JwkError {
     /// Not a public key of an accepted type.
     NotAKey,
     /// Its publisher intends it for something other than verifying signatures.
-    OtherUse {
-        kid: Option<String>,
-    },
+    OtherUse { kid: Option<String> },
 }
 
 impl Key {
@@ -199,7 +196,6 @@ impl Key {
         self.public.fits(algorithm) && self.only.is_none_or(|only| only == algorithm)
     }
 
-    /// Whether the key made this signature over the message.
     pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
     }
@@ -263,7 +259,6 @@ impl PublicKey {
             .then_some(PublicKey::Rsa { modulus, exponent })
     }
 
-    /// Whether the key's type supports the algorithm.
     pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
         matches!(
             (self, algorithm),
@@ -316,7 +311,6 @@ impl PublicKey {
         }
     }
 
-    /// The RFC 7638 thumbprint.
     pub(super) fn thumbprint(&self) -> String {
         let hash = digest(&SHA256, self.jwk().to_string().as_bytes());
         BASE64URL_NOPAD.encode(hash.as_ref())

@@ -165,7 +165,6 @@ fn named<'m>(members: &'m [Member], name: &str) -> Option<&'m Member> {
     })
 }
 
-/// Whether a covered value is kept.
 fn stays(value: &Value, presence: Presence) -> bool {
     match presence {
         Presence::Required | Presence::Optional | Presence::Variant => true,
@@ -183,7 +182,6 @@ fn says_nothing(value: &Value, presence: Presence) -> bool {
     }
 }
 
-/// Whether the value is the default of its type.
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,7 +1,6 @@
 //! Schemas of the signed forms: known members, their types, and when a default counts as absent (1.0 §4.4, §4.5,
 //! §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
 
-/// The type of a member.
 #[derive(Debug)]
 pub(super) enum Kind {
     Text,

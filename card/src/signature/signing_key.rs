@@ -226,7 +226,6 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-/// The curves of ECDSA and the algorithm of each.
 const CURVES: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
     (&ECDSA_P256_SHA256_FIXED_SIGNING, Algorithm::Es256),
     (&ECDSA_P384_SHA384_FIXED_SIGNING, Algorithm::Es384),

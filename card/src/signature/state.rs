@@ -61,7 +61,6 @@ pub struct UnknownSignatureState(pub String);
 impl FromStr for SignatureState {
     type Err = UnknownSignatureState;
 
-    /// Reads the name that [`SignatureState::as_str`] gives.
     fn from_str(name: &str) -> Result<Self, UnknownSignatureState> {
         SignatureState::ALL
             .into_iter()

@@ -108,7 +108,6 @@ impl Card<'_> {
     }
 }
 
-/// Tries the keys in turn until one gives a result.
 fn tried<'k>(
     jws: &Jws<'_>,
     payloads: &[Payload],

@@ -35,7 +35,6 @@ fn known(name: &str) -> Option<KnownCapability> {
     }
 }
 
-/// Whether the model knows a capability of that name, in any spelling.
 pub(crate) fn is_known(name: &str) -> bool {
     known(name).is_some()
 }
@@ -133,7 +132,6 @@ fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, fl
     }
 }
 
-/// Required form of an element of `extensions`.
 const EXTENSION: &str = "an object with `uri`";
 
 fn parameters(entry: &mut Members<'_>, out: &mut Findings) -> Option<Value> {
@@ -188,7 +186,6 @@ fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
     extensions
 }
 
-/// Takes the lists or objects of what the agent can do.
 fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
     let mut tools = Vec::new();
     for name in elsewhere::TOOL_PLACES {

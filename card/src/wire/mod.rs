@@ -43,7 +43,6 @@ pub(crate) struct Read {
     pub(crate) dated_by_form: bool,
 }
 
-/// Reads the card from the members of its document.
 pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {
     let other_texts = OtherTexts::of(&root);
     let mut members = Members::new(root, Pointer::Root);
@@ -152,7 +151,6 @@ fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)>
     Some((name, true))
 }
 
-/// Takes the addresses of every generation, those of 1.0 first.
 fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) -> Vec<Interface> {
     let mut interfaces = v1_0::interfaces(members, shape.entry_version.as_deref(), out);
     let flat = v0_3::interfaces(members, shape.flat_version.as_deref(), out);
@@ -171,7 +169,6 @@ fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) 
     interfaces
 }
 
-/// Takes the security schemes and the requirements of every generation.
 fn credentials(
     members: &mut Members<'_>,
     out: &mut Findings,

@@ -45,7 +45,6 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
     schemes
 }
 
-/// Schemes by name, as every version since 0.2 has them.
 fn named_schemes(
     named: Map<String, Value>,
     at: &Pointer<'_>,

@@ -13,7 +13,6 @@ pub(super) struct CardShape {
     pub(super) flat_version: Option<String>,
     /// Whether the flat address's version comes from the family alone.
     pub(super) dated_by_form: bool,
-    /// The version of an interface entry that has none of its own.
     pub(super) entry_version: Option<String>,
 }
 
@@ -73,7 +72,6 @@ fn version_text(value: &Value) -> Option<String> {
     }
 }
 
-/// The family, with its reason as a phrase.
 fn family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static str) {
     let flat = members
         .peek("url")

@@ -93,7 +93,6 @@ fn labels<'a>(
     }
 }
 
-/// One scheme for each label, with its details.
 fn described(
     labels: Vec<String>,
     mut details: Option<&mut Members<'_>>,

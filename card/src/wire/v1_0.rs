@@ -100,7 +100,6 @@ fn interface(
     })
 }
 
-/// Whether an entry says that it is an MCP server.
 pub(super) fn is_mcp(entry: &Members<'_>) -> bool {
     ["type", "protocol"].iter().any(|name| {
         let text = entry.peek(name).and_then(Value::as_str);

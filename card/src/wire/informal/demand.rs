@@ -43,12 +43,10 @@ pub(crate) struct CredentialDemand {
     names: HashSet<String>,
     /// Whether credentials are required, if the member says so explicitly.
     required: Option<bool>,
-    /// Whether some part could not be read.
     vague: bool,
 }
 
 impl CredentialDemand {
-    /// The credentials required by the value of a member that names them.
     pub(crate) fn by(value: &Value) -> Self {
         let mut demand = CredentialDemand::default();
         demand.read(value);
@@ -94,7 +92,6 @@ impl CredentialDemand {
         (schemes, alternatives)
     }
 
-    /// Adds what another member of the same card says.
     pub(super) fn join(&mut self, other: CredentialDemand) {
         for scheme in other.schemes {
             self.add(&scheme.name, scheme.kind, scheme.description);
