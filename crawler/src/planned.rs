@@ -8,11 +8,9 @@ use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL};
 
-/// Length of a slot.
 const SLOT: Duration = Duration::MINUTE;
 /// Number of slots: the longest wait with jitter, and one more hour.
 const SLOTS: usize = 28 * 60;
-/// Number of times that are compared.
 const CANDIDATES: u32 = 32;
 
 /// The visits planned for the next 28 hours, by minute, and their total rate.

@@ -32,9 +32,7 @@ pub struct CatalogEntry {
 
 pub(super) enum Kind<'a> {
     Card(CatalogEntry),
-    /// A catalog at another URL.
     Elsewhere(Url),
-    /// A catalog inside the entry.
     Inline(&'a RawValue),
     Registry(ListedRegistry),
 }

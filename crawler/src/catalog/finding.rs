@@ -7,10 +7,8 @@ use crate::fetch::bounded;
 /// Most findings kept of one catalog; further ones are only counted.
 pub const MAX_FINDINGS: usize = 50;
 
-/// Most findings that a sentence names.
 const MAX_NAMED: usize = 8;
 
-/// Most characters of foreign text in a finding.
 const SHOWN: usize = 120;
 
 /// Why an entry, or a nested catalog, is skipped.

@@ -7,7 +7,6 @@ const PREFIX: &str = "urn:air:";
 const FORMER_PREFIX: &str = "urn:ai:";
 /// Most bytes of a domain's name (RFC 1035 section 2.3.4).
 const MAX_DOMAIN: usize = 253;
-/// Most bytes of one label of a domain's name.
 const MAX_LABEL: usize = 63;
 
 /// The publisher of a well-formed identifier that names a domain in normal form; `None` for any other text.

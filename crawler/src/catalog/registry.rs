@@ -11,7 +11,6 @@ use crate::fetch::bounded;
 
 pub(super) const REGISTRIES: [&str; 2] =
     ["application/ai-registry+json", "application/ai-registry"];
-/// Most characters of a registry's name.
 const MAX_NAME: usize = 200;
 
 /// A registry that a catalog names.

@@ -6,7 +6,6 @@ use crate::fetch::{MAX_DETAIL, bounded, visible};
 
 /// Most records or texts that are quoted of what was found.
 pub const MAX_FOUND: usize = 5;
-/// Most characters of each quote.
 const MAX_QUOTED: usize = 120;
 
 /// The form of a proof.

@@ -18,7 +18,6 @@ use crate::fetch::visible;
 const EXTENDED_ERROR: u16 = 15;
 /// Largest response accepted, and announced as such.
 const PAYLOAD: u16 = 1232;
-/// Most name servers that are queried for a reason.
 const MAX_SERVERS: usize = 2;
 
 /// The DNSSEC reason for which one of the name servers fails this query, if one reports it within `timeout` each.

@@ -17,7 +17,6 @@ pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
 /// What the documents of one catalog are read into.
 pub(super) struct Reading<'a> {
     walk: CatalogWalk<'a>,
-    /// Whether the registries that they name are read too.
     registries: bool,
 }
 
@@ -78,7 +77,6 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the catalogs that are nested in one whose first document was taken.
     pub(super) async fn fetch_nested(
         &self,
         mut reading: Reading<'_>,
@@ -138,7 +136,6 @@ impl Fetcher {
     }
 }
 
-/// One sentence about the entries of a catalog.
 fn sum(catalog: &FetchedCatalog) -> String {
     let registries = match catalog.registries.len() {
         0 => String::new(),

@@ -45,7 +45,6 @@ impl FetchStart {
     }
 }
 
-/// Limits on the body of a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
     /// Most bytes for status 200; a larger body is a failure.

@@ -18,9 +18,7 @@ use crate::{Freshness, Validators};
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
 /// Longest `ETag` that is kept; a longer one is ignored.
 const MAX_ETAG: usize = 512;
-/// Longest `Vary` list that is kept.
 const MAX_VARY: usize = 256;
-/// Longest `Last-Modified` that is kept.
 const MAX_LAST_MODIFIED: usize = 64;
 
 /// Reads the freshness of a 200 or a 304. `asked` is the URL before redirects. Validators that were `sent` stay valid

@@ -29,12 +29,9 @@ enum Phase {
     Waiting(Instant),
 }
 
-/// The phase that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Elapsed {
-    /// TCP and TLS together.
     Connect,
-    /// Waiting for the response header.
     FirstByte,
 }
 

@@ -10,13 +10,10 @@ use super::exchange::{BodyLimits, Trail};
 use super::{FetchError, Fetched, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
-/// Media type of both request and response.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Prefix of the token in its header field.
 const SCHEME: &str = "Bearer ";
 /// Longest token in bytes: with it a request header still fits the limits of usual servers.
 const MAX_TOKEN: usize = 4096;
-/// Text that replaces a token.
 const HIDDEN: &str = "[key]";
 
 /// A bearer token for a service (RFC 6750 section 2.1). It is never displayed: neither by `Debug`, nor in the logs of

@@ -8,7 +8,6 @@ use super::sentence::bounded;
 use crate::AttemptOutcome;
 use crate::guard::{Guard, MAX_URL_BYTES};
 
-/// Most characters of a target in a detail.
 const SHOWN: usize = 120;
 
 /// Whether the status says that the same resource is at another URL. 303 refers to another resource, 300 offers a

@@ -252,7 +252,6 @@ fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceV
     }
 }
 
-/// The verdict on a response whose body is this card.
 fn card_of(
     answer: HttpResponse,
     parsed: Parsed,

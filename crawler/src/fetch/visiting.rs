@@ -10,7 +10,6 @@ use url::{Origin, Url};
 
 use super::{FetchError, Fetcher};
 
-/// The client for the host of a visit.
 #[derive(Debug)]
 pub(super) struct VisitClient {
     host: Origin,
@@ -59,7 +58,6 @@ impl Fetcher {
         error
     }
 
-    /// The client for requests to the host of `url`.
     pub(super) fn client_for(&self, url: &Url) -> &reqwest::Client {
         match &self.visit {
             Some(visit) if visit.host == url.origin() => &visit.client,

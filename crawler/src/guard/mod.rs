@@ -228,7 +228,6 @@ impl Guard {
         }
     }
 
-    /// Whether `allow_networks` contains the address.
     pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
         self.config
             .allow_networks

@@ -4,7 +4,6 @@ use super::GuardRefusal;
 
 /// Longest host name in bytes, without the root dot (RFC 1035 section 2.3.4).
 const MAX_NAME: usize = 253;
-/// Longest label in bytes.
 const MAX_LABEL: usize = 63;
 
 /// Names that never mean a public host, nor do any names below them.
@@ -85,7 +84,6 @@ pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     }
 }
 
-/// Whether `host` is `name` or below it.
 fn is_at_or_below(host: &str, name: &str) -> bool {
     host.strip_suffix(name)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

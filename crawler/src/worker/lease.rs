@@ -42,7 +42,6 @@ pub(super) struct Leases {
     config: WorkerConfig,
     state: LeaseState,
     failures: u32,
-    /// Nothing is requested before this time.
     not_before: Option<Instant>,
     /// Whether the last request was for reserved places alone, so that nothing is known of visits for other places.
     asked_for_reserved: bool,

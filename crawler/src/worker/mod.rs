@@ -63,7 +63,6 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Wait after this many failures in a row.
     fn backoff(&self, failures: u32) -> Duration {
         self.first_backoff
             .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
