@@ -24,7 +24,6 @@ use super::{
     TaskQuery, tasks,
 };
 
-/// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An agent that can be called. It keeps its connections, so one value serves many calls.

@@ -155,7 +155,6 @@ pub(super) fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, Tal
     })
 }
 
-/// The text of the agent's last message in a task's history.
 fn last_said(task: &Value) -> String {
     let history = task.get("history").and_then(Value::as_array);
     history
@@ -278,7 +277,6 @@ pub(super) fn field<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
     members.get(name).or_else(in_snake_case)
 }
 
-/// The text of a member, as [`field`] finds it; `None` if it is empty.
 pub(super) fn member(holder: &Value, name: &str) -> Option<String> {
     field(holder, name)
         .and_then(Value::as_str)

@@ -126,7 +126,6 @@ fn place(
     Ok(())
 }
 
-/// The value of `Authorization` with a bearer token.
 pub(super) fn bearer(token: &str) -> Result<HeaderValue, TalkError> {
     secret(&format!("Bearer {}", token.trim()), "the bearer token")
 }

@@ -23,16 +23,13 @@ use super::{TalkError, TokenSource};
 /// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Most redirects followed within the agent's host.
 const REDIRECT_LIMIT: usize = 5;
 
-/// The media types of a response that is one document.
 const DOCUMENT: &str = "application/json, application/a2a+json";
 
 /// The media types of a response that is a stream; an agent that refuses answers with a document.
 const EVENTS: &str = "text/event-stream, application/json, application/a2a+json";
 
-/// The requests of one call: its credentials and its deadline.
 #[derive(Clone)]
 pub(super) struct Exchange {
     client: Client,

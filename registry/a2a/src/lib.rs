@@ -107,7 +107,6 @@ impl SendOptions {
 }
 
 impl std::fmt::Debug for SendOptions {
-    /// Shows which credentials are set, but not their values.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("SendOptions")

@@ -19,7 +19,6 @@ pub(super) enum Operation<'a> {
     Subscribe(&'a str),
     /// Lists tasks, which JSON-RPC before 1.0 cannot.
     List(&'a TaskQuery),
-    /// Does something about the push-notification configurations of the task with this id.
     Push(&'a str, PushCall<'a>),
     ExtendedCard,
 }
@@ -89,7 +88,6 @@ fn beside(url: &Url) -> Url {
         .unwrap_or_else(|_| url.clone())
 }
 
-/// The result of an operation in a response over HTTP, or the agent's error.
 pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkError> {
     match route.dialect {
         dialect if dialect.is_json_rpc() => jsonrpc::result(reply),
@@ -97,7 +95,6 @@ pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkErro
     }
 }
 
-/// The event in one `data` of a stream, or the agent's error.
 pub(super) fn event(dialect: Dialect, document: Value) -> Result<Value, TalkError> {
     match dialect {
         dialect if dialect.is_json_rpc() => jsonrpc::event(document),

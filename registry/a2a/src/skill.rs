@@ -42,7 +42,6 @@ pub(super) fn document(operation: Operation<'_>, standard: Value) -> Value {
     document
 }
 
-/// A value with the names of its members in `snake_case`.
 fn in_snake_case(value: Value) -> Value {
     match value {
         Value::Object(members) => members

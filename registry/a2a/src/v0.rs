@@ -35,7 +35,6 @@ pub(super) fn other_name(operation: Operation<'_>) -> Option<&'static str> {
     }
 }
 
-/// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str, Value) {
     let is_prompt_kit = dialect == Dialect::PromptKitJsonRpc;
     match operation {

@@ -21,7 +21,6 @@ const LIST: &str = "tasks/list";
 /// Method that would get another card, which 0.1 does not have either.
 const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-/// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     match operation {
         Operation::Send(message) => (SEND, send_params(message)),

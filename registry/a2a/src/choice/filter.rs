@@ -94,7 +94,6 @@ impl InterfaceFilter {
     }
 }
 
-/// The major and minor number of a version.
 fn minor(version: &str) -> (&str, &str) {
     let mut numbers = version.splitn(3, '.');
     let major = numbers.next().unwrap_or_default();

@@ -195,7 +195,6 @@ const SPOKEN: [(Spoken<'_>, Dialect); 7] = [
     ),
 ];
 
-/// Most reasons listed when no interface can be used.
 const MAX_REASONS: usize = 4;
 
 /// The ways to call the agent, in the order to try them; never empty.

@@ -11,12 +11,10 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use crate::error::shorten;
 use crate::{Dialect, TalkError};
 
-/// The service of 1.0 (1.0 section 10), and its descriptor.
 const V1: (&str, &[u8]) = (
     "lf.a2a.v1.A2AService",
     include_bytes!("../../proto/lf.a2a.v1.binpb"),
 );
-/// The service of 0.3, and its descriptor.
 const V0: (&str, &[u8]) = (
     "a2a.v1.A2AService",
     include_bytes!("../../proto/a2a.v1.binpb"),

@@ -6,7 +6,6 @@ use url::Url;
 
 use super::{Endpoints, OauthError, endpoint};
 
-/// Most ways to sign in that are read from a card.
 const SIGN_IN_LIMIT: usize = 20;
 
 /// How a token is obtained.

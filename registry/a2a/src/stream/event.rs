@@ -166,7 +166,6 @@ impl EventKind {
 }
 
 impl EventKind {
-    /// Whether the task is completed with this event.
     pub(super) fn completes(&self) -> bool {
         matches!(self, Self::Status(status) if status.state == "completed")
     }

@@ -45,10 +45,8 @@ pub(super) struct Pace {
 pub struct EventStream {
     connection: Connection,
     phase: Phase,
-    /// Read, but not yet returned.
     ready: Option<StreamEvent>,
     fold: Fold,
-    /// The task that was subscribed to.
     subscribed: Option<String>,
     meter: Arc<Meter>,
     pace: Pace,
@@ -64,7 +62,6 @@ pub struct EventStream {
 }
 
 enum Phase {
-    /// Events are read from a response.
     Reading(Box<Source>),
     /// The response ended too early; the task is subscribed to next.
     Broken,
@@ -337,7 +334,6 @@ impl EventStream {
         })
     }
 
-    /// Waits before the next request.
     async fn wait(&mut self) -> Result<(), TalkError> {
         let next = Instant::now() + self.pause;
         if next >= self.connection.exchange.deadline() {

@@ -30,7 +30,6 @@ pub(super) struct Meter {
     pending: AtomicUsize,
 }
 
-/// A response that is read event by event.
 pub(super) struct Source {
     events: Events,
     meter: Arc<Meter>,
@@ -43,7 +42,6 @@ enum Events {
     },
     Grpc {
         messages: Box<Streaming<DynamicMessage>>,
-        /// The address, for errors.
         url: String,
         with_credentials: bool,
     },
