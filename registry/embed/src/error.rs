@@ -15,28 +15,16 @@ pub enum ModelError {
     )]
     Missing(String),
     #[error("{file} is longer than {limit} bytes; choose a smaller model")]
-    TooLarge {
-        file: String,
-        limit: u64,
-    },
+    TooLarge { file: String, limit: u64 },
     /// A file is not JSON, or lacks required members.
     #[error("{file} cannot be read ({problem}); download the model's files again")]
-    Malformed {
-        file: String,
-        problem: String,
-    },
+    Malformed { file: String, problem: String },
     /// The model needs a feature that this program does not have.
     #[error("{file}: {what}; choose another model")]
-    Unsupported {
-        file: String,
-        what: String,
-    },
+    Unsupported { file: String, what: String },
     /// Two files of the model, or two sizes in them, contradict each other.
     #[error("{file}: {what}; download the model's files again, all of the same version")]
-    Mismatch {
-        file: String,
-        what: String,
-    },
+    Mismatch { file: String, what: String },
     /// The model loads, but its output is not a vector.
     #[error("a test sentence gave no vector ({0}); choose another model")]
     Trial(String),
@@ -51,10 +39,7 @@ pub enum ModelError {
     Installing(PathBuf),
     /// The record of installed models is wrong.
     #[error("{path} {what}; install the model again")]
-    Damaged {
-        path: PathBuf,
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     #[error("no more threads can be started ({0}); raise the limit of threads for this process")]
     Threads(String),
 }
