@@ -16,8 +16,7 @@ enum PartialAddress {
     WithoutScheme,
 }
 
-/// The card with absolute addresses: its own URL completes those without a scheme or a host. Anything that is not
-/// plainly such an address stays as it is.
+/// The card with absolute addresses: its own URL completes those that plainly lack a scheme or a host.
 ///
 /// ```
 /// let card = br#"{"name": "Desk", "url": "/a2a/rpc"}"#;

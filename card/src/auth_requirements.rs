@@ -12,13 +12,11 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 pub struct AuthRequirements<'a> {
     /// A caller must meet one of these, with all its schemes; an empty one requires nothing. In the card's order.
     ///
-    /// A card that declares schemes without requiring any has one alternative for each of them, because that is what
-    /// real cards mean. A card without either has none.
+    /// A card that declares schemes without requiring any has one alternative for each of them, as real cards mean.
     pub alternatives: Vec<Vec<AuthScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,
-    /// Whether the card requires credentials but describes none in a readable form, as [`has_unreadable_auth`]
-    /// determines.
+    /// Whether the card requires credentials in no readable form, as [`has_unreadable_auth`] determines.
     pub unreadable: bool,
 }
 
@@ -96,8 +94,7 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
-/// Whether the card requires credentials but describes none in a readable form: such an agent may refuse callers
-/// without credentials.
+/// Whether the card requires credentials in no readable form: its agent may refuse callers without any.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;

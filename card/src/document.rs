@@ -17,8 +17,7 @@ use crate::{rules, text};
 pub(crate) struct Document {
     /// The tree. Of members with the same name it has the last one, as in most JSON parsers.
     pub(crate) value: Value,
-    /// Whether every parser reads the same document (RFC 7493): no name twice, no half surrogate pair, no number that
-    /// a double changes.
+    /// Whether every parser reads the same (RFC 7493): unique names, whole surrogate pairs, exact doubles.
     pub(crate) exact: bool,
 }
 
@@ -35,8 +34,7 @@ pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Documen
     build(bytes, nul, Repeated::Last, out)
 }
 
-/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do members of an object
-/// with the same name.
+/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do repeated members.
 ///
 /// The last one keeps its name; each earlier one is renamed to its name, U+0000 and a number. A U+0000 that the
 /// document itself has in a name is doubled, so that no two documents give the same tree.
@@ -102,8 +100,7 @@ fn build(
     Ok(Document { value, exact })
 }
 
-/// Fewest bytes of a document for each list and object that [`serde_json`] parses again: it reserves room for more
-/// elements in each.
+/// Fewest bytes of a document for each of its lists and objects, for which [`serde_json`] reserves more room.
 const BYTES_OF_CONTAINER: usize = 8;
 
 /// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.

@@ -30,13 +30,11 @@ pub struct RankedInterface<'a> {
     pub reason: String,
 }
 
-/// The card's interfaces in the order in which a client that supports `spoken` should try them, then those that it
-/// cannot use.
+/// The card's interfaces in the order in which a client with `spoken` should try them, then those that it cannot use.
 ///
 /// The card's own order is the order of preference (1.0 §8.3.2, 0.3 §5.6.3: first the flat address with its preferred
 /// transport). Interfaces with a version go before those without, which may speak any: these are listed once for each
-/// of the client's entries for the binding, in the client's order. A client copies [`Interface::tenant`] into every
-/// request.
+/// of the client's entries for the binding. A client copies [`Interface::tenant`] into every request.
 ///
 /// The result has at most one element for each pair of an interface and an entry.
 ///

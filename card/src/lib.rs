@@ -2,9 +2,8 @@
 //!
 //! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly. [`parse`]
 //! recognises the wire format by a card's form, reads every member on its own and reports oddities as [`Finding`]s;
-//! only bytes that are not JSON, or not a card at all, are an error. [`lint`] adds findings about the card as a
-//! whole, [`sarif`] writes findings for code hosting services, and [`convert`] writes any card in the form of 1.0 or
-//! 0.3.
+//! only bytes that are no JSON, or no card at all, are an error. [`lint`] adds findings about the card as a whole,
+//! [`sarif`] writes findings for code hosting services, and [`convert`] converts any card to 1.0 or 0.3.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -114,8 +113,7 @@ pub use words::security_sentences;
 #[doc(hidden)]
 pub use {sarif::results as sarif_results, text::is_hidden};
 
-/// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
-/// result for the same bytes.
+/// Raised by one whenever [`parse`], [`lint`] or any other function here gives another result for the same bytes.
 ///
 /// Results are stored together with this number, and derived again where theirs is older.
 pub const DERIVATION: u32 = 6;

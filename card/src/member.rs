@@ -263,8 +263,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Reads a text, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself if it is not a text.
-/// Numbers are read as text, with a finding.
+/// Reads a text or number, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself for other types.
 pub(crate) fn text(
     value: Value,
     at: &Pointer<'_>,

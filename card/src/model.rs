@@ -20,8 +20,7 @@ pub struct AgentCard {
     /// The organisation that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// The agent's addresses, most preferred first. May be empty: such a card is listed, but its agent cannot be
-    /// called.
+    /// The agent's addresses, most preferred first; empty if the agent cannot be called.
     #[serde(default)]
     pub interfaces: Vec<Interface>,
     /// Capabilities beyond sending an answer.
@@ -51,8 +50,7 @@ pub struct AgentCard {
     /// The `signatures` array exactly as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<Value>,
-    /// Top-level members that no protocol version knows, or whose value could not be read, as received (except that
-    /// U+0000 is read as U+FFFD everywhere).
+    /// Top-level members of no version, or with an unreadable value, as received (but U+0000 becomes U+FFFD).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
     /// Texts of members that the model does not know, in the card's order, for searching: each text once, at most

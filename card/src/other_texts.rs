@@ -319,8 +319,7 @@ fn readable(text: &str) -> Option<String> {
     has_word(&out).then_some(out)
 }
 
-/// A word of ASCII characters as it is, another one in its parts within ASCII and beyond: scripts without spaces have
-/// addresses in the midst of a sentence.
+/// An ASCII word whole, another one split at ASCII's edge: scripts without spaces have addresses amid a sentence.
 fn pieces(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {

@@ -16,8 +16,7 @@ pub struct Parsed {
     pub family: Family,
     /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
-    /// Whether the card declares no protocol version, so that the version of its flat address comes from the wire
-    /// format.
+    /// Whether the card declares no protocol version, so that the wire format gives its flat address one.
     pub dated_by_form: bool,
     /// The findings of reading, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Longest pointer in bytes. Member names may be as long as the card itself; a finding then points to the nearest
-/// ancestor with a shorter pointer.
+/// Longest pointer in bytes; a finding points to the nearest ancestor within it, as names may be as long as a card.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
@@ -13,8 +12,7 @@ pub(crate) enum Pointer<'a> {
     Root,
     Name(&'a Pointer<'a>, &'a str),
     Index(&'a Pointer<'a>, usize),
-    /// A member of an object that is itself a member: for a nested card, which is read as if its members were one
-    /// level higher.
+    /// A member of a member: for a nested card, which is read as if its members were one level higher.
     Inside(&'a Pointer<'a>, &'a str, &'a str),
 }
 

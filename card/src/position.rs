@@ -1,9 +1,8 @@
 //! Positions of members in a document's text: from pointers to lines and columns.
 //!
 //! This is a second walk over the bytes, besides [`crate::scan`] and the parser that builds the tree. The parser
-//! reports no positions, and keeping them for every member would make every reading slower for the sake of reports.
-//! Sharing a lexer with the scan makes both a third slower and neither shorter: the scan must handle bytes that are
-//! not JSON, while this walk follows the grammar.
+//! reports no positions, and keeping them for every member would make every reading slower. Sharing a lexer with the
+//! scan makes both a third slower: the scan must handle bytes that are not JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
@@ -119,8 +118,7 @@ impl Wanted {
         node
     }
 
-    /// The index below `node` of a member's name. The `snake_case` spelling of a name also matches a finding that
-    /// uses its proper spelling.
+    /// The index below `node` of a member's name, of which the `snake_case` spelling matches as well.
     fn child(&self, node: Option<usize>, name: &str) -> Option<usize> {
         let children = &self.nodes.get(node?)?.children;
         let exact = children.get(name).copied();

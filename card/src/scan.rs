@@ -11,8 +11,7 @@ pub const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scan<'a> {
-    /// The bytes to parse: those given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a
-    /// double.
+    /// The bytes given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a double.
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Position of the first half of a surrogate pair without the other.
     pub(crate) lone_surrogate: Option<usize>,
@@ -131,9 +130,8 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
 /// Most significant digits that a double preserves (IEEE 754 binary64).
 const MAX_DIGITS: usize = 17;
 
-/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. If
-/// two shortest forms are equally near, implementations differ: most choose the even one, the standard library the
-/// larger one.
+/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. Of
+/// two equally near shortest forms most implementations choose the even one, the standard library the larger one.
 fn is_exact(literal: &str, double: f64) -> bool {
     let Some((digits, power)) = decimal(literal) else {
         return false;

@@ -5,9 +5,8 @@
 //! Only changes of sources that have answered before are counted: a first failure, and any answer. A source that never
 //! answered, or has been failing for long, tells nothing about our network, and would keep the breaker open for ever.
 //!
-//! Opening the breaker freezes the states of all sources. An attacker could want that, so of all the sources that one
-//! party can make fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open the breaker or
-//! to keep it open.
+//! Opening the breaker freezes all states, which an attacker could want. So of all the sources that one party can make
+//! fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open or hold it open.
 
 use std::collections::VecDeque;
 
@@ -155,9 +154,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether the outage is over. The age of the fetches does not matter, since a small registry fetches seldom. Nor
-    /// does their number for each party: those beyond the limit are counted in `seen`, for registries whose sources
-    /// belong to few parties.
+    /// Whether the outage is over. The age of the fetches does not matter, since a small registry fetches seldom; those
+    /// beyond a party's limit count in `seen`, for registries whose sources belong to few parties.
     fn is_over(&self) -> bool {
         if self.fetches.len().max(self.seen) < LEAST_FETCHES {
             return false;

@@ -107,8 +107,7 @@ fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     });
 }
 
-/// Removes the signatures, which cover other bytes, and members of no version. Comes last, as a card may have more
-/// unknown members than there is room for findings.
+/// Removes the signatures, which cover other bytes, and members of no version; last, as they may use up the findings.
 fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     if !card.signatures.is_empty() {

@@ -43,8 +43,7 @@ const FLOWS: [Flow; 5] = [
     },
 ];
 
-/// The flows that the version can express, as an object that may be empty. A flow without its addresses is removed,
-/// since they cannot be guessed.
+/// The flows that the version can express. One without its addresses is removed, since they cannot be guessed.
 pub(super) fn complete(
     flows: &Value,
     target: ConversionTarget,

@@ -17,8 +17,7 @@ enum Fate {
     Kept,
     /// It requires nothing, so it is removed from the requirements.
     Open,
-    /// No version can express it. The requirements still name it, so that the agent does not seem to need no
-    /// credentials.
+    /// No version can express it. The requirements still name it: the agent must not seem to be open.
     Unsayable,
 }
 

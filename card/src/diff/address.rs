@@ -42,8 +42,7 @@ pub(super) fn origin(text: &str) -> Option<Origin> {
 }
 
 impl Origin {
-    /// Whether a link may move here from `earlier`: to another page of the same server, or from its unencrypted to
-    /// its encrypted one.
+    /// Whether a link may move here from `earlier`: within the same server, or from http to https.
     pub(super) fn succeeds(&self, earlier: &Origin) -> bool {
         let encrypted = self.scheme == "https" && earlier.scheme == "http";
         let upgraded = encrypted && (earlier.port, self.port) == (Some(80), Some(443));

@@ -155,8 +155,7 @@ fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
 
 /// Whether an extension with the owner's URI is a proof and nothing else; `None` for another extension.
 ///
-/// A proof names an account. With further members it could carry any text; if it were required, callers that do not
-/// support it would be shut out.
+/// A proof names an account. Further members could carry any text, and `required` would shut callers out.
 fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
     if owner.is_none() || value.get("uri").and_then(Value::as_str) != owner {
         return None;

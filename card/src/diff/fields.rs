@@ -27,8 +27,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Splits the members into known ones, those that some clients take for known, and the rest. `names` are in
-    /// camelCase.
+    /// Splits the members into known ones (`names`, in camelCase), those that some clients take for them, and others.
     pub(super) fn of(object: &'a Map<String, Value>, names: &'static [&'static str]) -> Self {
         let mut fields = Fields {
             names,

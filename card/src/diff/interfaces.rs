@@ -27,8 +27,7 @@ const ANOTHER_FIRST: &str = "callers try another of the approved addresses first
 
 type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
 
-/// Compares the members of no version that contain the address of a card without another one, and removes them from
-/// `rest`.
+/// Compares members of no version that contain a card's only address, and removes them from `rest`.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -104,8 +103,7 @@ fn only_reordered((name, sides): &Pair<'_>) -> bool {
     matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
 }
 
-/// Whether callers reach the same tenant of the same server in the same version at every address, so that the order
-/// does not matter.
+/// Whether all addresses lead to the same tenant of one server in one version, so that the order does not matter.
 fn leads_to_one_place(addresses: &CardAddresses<'_>) -> bool {
     let place = |address: &CardAddress<'_>| {
         let (origin, _, tenant) = address.reach()?;

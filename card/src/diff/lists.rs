@@ -22,8 +22,7 @@ pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -
     same
 }
 
-/// Compares a text, or a list of texts, that people and models read: every difference is high, the order of a list is
-/// low.
+/// Compares texts that people and models read: every difference is high, the order of a list is low.
 pub(super) fn wording(
     at: &Pointer<'_>,
     sides: Sides<'_>,
@@ -38,8 +37,7 @@ pub(super) fn wording(
     }
 }
 
-/// Compares two different lists of media types. Removing one is low while others remain; without any, clients would
-/// assume defaults.
+/// Compares two lists of media types. Removing one is low while others remain; without any, clients assume defaults.
 pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     if both_blank(sides, Kind::List) {
         out.add(Low, at, sides, BLANK);

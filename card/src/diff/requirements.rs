@@ -7,8 +7,7 @@ use serde_json::Value;
 /// Schemes that must all be met, with the scopes of each.
 pub(super) type Alternative<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Most pairs of alternatives that are compared; beyond that, an alternative that is not identical to an earlier one
-/// counts as weaker.
+/// Most pairs of alternatives that are compared; beyond that, an alternative without an identical one counts as weaker.
 const MAX_PAIRS: usize = 4_096;
 
 /// Most schemes and scopes of an alternative that are compared.
@@ -23,9 +22,8 @@ pub(super) enum RequirementChange {
     Weaker,
 }
 
-/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`. An empty
-/// list admits callers without credentials, which is one alternative without schemes. `None` for a value that clients
-/// may read differently.
+/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an empty list
+/// is one alternative without schemes. `None` for a value that clients may read differently.
 pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],

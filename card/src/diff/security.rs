@@ -49,8 +49,7 @@ pub(super) fn compare(
     requirements(old, new, &CardRequirements::default(), reaches, at, out);
 }
 
-/// Compares the credentials in members that no protocol version defines, which some clients obey, and removes these
-/// from `rest`.
+/// Compares credentials in members of no version, which some clients obey, and removes these from `rest`.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -150,8 +149,7 @@ fn card_requirements<'s, 'a>(
     card.as_ref()?.get(view)
 }
 
-/// The alternatives for clients that read `own`: those in `own`, else in the other generation's member, else the
-/// card's.
+/// The alternatives for clients that read `own`: those in it, else in the other generation's member, else the card's.
 fn visible_alternatives<'a>(
     holder: &Fields<'a>,
     own: &str,
@@ -168,8 +166,7 @@ fn visible_alternatives<'a>(
     }
 }
 
-/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of alternatives has no
-/// meaning, since each of them was approved.
+/// Compares the requirements of two cards or skills as sets: the order has no meaning, since each one was approved.
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,

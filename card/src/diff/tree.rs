@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 /// One position's values in the older and in the newer card.
 pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
-/// Whether two values are equal: numbers as doubles, objects without regard to order, like in
-/// [`crate::content_digest`].
+/// Whether two values are equal as in [`crate::content_digest`]: numbers as doubles, objects in any order.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -39,8 +38,7 @@ pub(super) enum Kind {
     Object,
 }
 
-/// Whether a member of that type is missing, null or empty. An empty value of another type may be an error for strict
-/// clients.
+/// Whether a member of that type is missing, null or empty. An empty value of another type may be an error.
 pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     match value {
         None | Some(Value::Null) => true,

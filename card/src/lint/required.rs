@@ -9,8 +9,7 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::{Family, UNKNOWN_BINDING};
 
-/// The members that a version requires. A card without any address is reported by `card.no-address`, in every
-/// version.
+/// The members that a version requires, except for an address, which `card.no-address` reports in every version.
 struct Required {
     card: &'static [&'static str],
     skill: &'static [&'static str],

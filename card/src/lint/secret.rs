@@ -59,8 +59,7 @@ pub(super) fn secrets(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     walk(subject.document, &Pointer::Root, 0, rule, out);
 }
 
-/// Searches a value and everything in it. Reading has already limited the depth; the limit here protects the stack in
-/// any case.
+/// Searches a value and everything in it. Reading has limited the depth; the limit here protects the stack anyway.
 fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Findings) {
     if depth > MAX_DEPTH {
         return;

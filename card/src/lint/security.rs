@@ -15,8 +15,7 @@ use crate::rule::Rule;
 const MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
 pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    // A converted card may still name a scheme that the version cannot describe, so that the agent does not seem to
-    // need no credentials.
+    // A converted card may still name a scheme that the version cannot describe: it must not seem to be open.
     if subject.is_converted() {
         return;
     }

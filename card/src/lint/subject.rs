@@ -15,8 +15,7 @@ use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill, UNKNOWN_BINDI
 /// Facts about a card that are not in its bytes. A rule whose facts are missing does not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// URL from which the card was fetched: its endpoints should have the same registrable domain, and it completes those
-    /// that are relative.
+    /// URL of the card: its endpoints should have the same registrable domain; relative ones are completed by it.
     pub card_url: Option<&'a Url>,
     /// The previous version of the card.
     pub previous: Option<&'a Parsed>,

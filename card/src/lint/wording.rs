@@ -80,8 +80,7 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
     });
 }
 
-/// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`, `YOUR_…`,
-/// `lorem ipsum`, or only a word like `TODO`.
+/// Whether a text still has a template's marks, such as `{NAME}`, `<NAME>`, `__NAME__`, `YOUR_…`, or `TODO`.
 fn is_placeholder(text: &str) -> bool {
     // Most texts have none of the marks, which is checked without a copy in lower case.
     let (mut marked, mut words) = (text.len() < 16, false);

@@ -77,8 +77,7 @@ impl<'t> SignedClaims<'t> {
         self.typ.as_deref()
     }
 
-    /// The issuer that a token claims, even if the token is otherwise invalid. It only says whose keys are to verify
-    /// it.
+    /// The issuer that a token claims, even if it is otherwise invalid: it only says whose keys are to verify it.
     pub fn claimed_issuer(token: &str) -> Option<String> {
         let mut parts = token.split('.');
         let (_, payload) = (parts.next()?, parts.next()?);
@@ -91,8 +90,7 @@ impl<'t> SignedClaims<'t> {
         Some(claims.get("iss")?.as_str()?.to_owned())
     }
 
-    /// The claims, if the signature verifies with the key that the token names, or with any that fits where it names
-    /// none.
+    /// The claims, if the signature verifies with the key that the token names, or with any that fits if it names none.
     pub fn verified(&self, keys: &KeySet) -> Result<&Map<String, Value>, TokenFault> {
         let meant = |key: &&Key| self.kid.is_none() || key.kid == self.kid;
         let mut fault = match &self.kid {
@@ -134,8 +132,7 @@ fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
 }
 
 impl super::signing_key::SigningKey {
-    /// Signs claims in the compact form, with this `typ` and `kid` in the header; `None` if the random number generator
-    /// fails.
+    /// Signs claims in the compact form with this `typ` and `kid`; `None` if the random number generator fails.
     pub fn sign_claims(
         &self,
         claims: &Value,

@@ -167,8 +167,7 @@ impl SignatureFault {
 /// One entry of a card's `signatures`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignatureEntry {
-    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters. Only a
-    /// hint.
+    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters.
     pub kid: Option<String>,
     /// The algorithm, from the protected header only.
     pub alg: Option<String>,

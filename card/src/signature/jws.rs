@@ -31,8 +31,7 @@ pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
     entries.map(|value| read(value).0).collect()
 }
 
-/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] until a key has been tried, and the JWS if a key
-/// can be tried.
+/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
 pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
     let mut entry = SignatureEntry {
         kid: None,

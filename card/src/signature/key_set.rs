@@ -115,8 +115,7 @@ impl KeySet {
             .map(|key| key.thumbprint.as_str())
     }
 
-    /// The keys of both sets without duplicates, those of this one first, at most four times [`MAX_KEYS`]. Keys with
-    /// equal thumbprint and identifier are duplicates.
+    /// The keys of both sets, this one's first, unique by thumbprint and identifier, at most four times [`MAX_KEYS`].
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;

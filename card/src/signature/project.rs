@@ -13,8 +13,7 @@ use crate::pointer::Pointer;
 pub(super) struct Unfit;
 
 pub(super) struct Projection<'l> {
-    /// Whether empty texts, lists and objects are dropped at every level, even inside free JSON, as in the SDKs'
-    /// forms.
+    /// Whether empty texts, lists and objects are dropped at every level, even in free JSON, as the SDKs do.
     pub(super) cleaned: bool,
     pub(super) left: &'l mut UncoveredList,
 }

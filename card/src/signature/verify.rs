@@ -60,8 +60,7 @@ struct Payload {
     encoded: String,
 }
 
-/// The card whose signatures are verified. Its forms are computed on first use: most cards have no signatures, and
-/// many signatures have no keys.
+/// The card whose signatures are verified. Its forms are computed on first use: most cards need none.
 struct Card<'c> {
     parsed: &'c Parsed,
     bytes: &'c [u8],

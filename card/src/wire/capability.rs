@@ -39,8 +39,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     known(name).is_some()
 }
 
-/// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools among the
-/// capabilities are returned as skills.
+/// Takes `capabilities`, and the flag for the extended card beside them (0.2, 0.3). Returns tools in them as skills.
 pub(super) fn capabilities(
     members: &mut Members<'_>,
     out: &mut Findings,

@@ -239,8 +239,7 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     false
 }
 
-/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates. Of one address with and
-/// without a version, the version counts.
+/// Adds flat addresses, then drops duplicates. Of one address with and without a version, the version counts.
 fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut kept: Vec<Interface> = Vec::new();
     // The positions kept so far for each address, binding and tenant.

@@ -126,8 +126,7 @@ pub(super) fn scheme(
     }
 }
 
-/// Takes the requirements: `securityRequirements` (1.0), or `security` (0.2, 0.3 and most 1.0 cards). `declared` are
-/// the card's own schemes.
+/// Takes `securityRequirements` (1.0) or `security` (0.2, 0.3, most 1.0 cards). `declared` are the card's own schemes.
 pub(super) fn requirements(
     members: &mut Members<'_>,
     declared: &[SecurityScheme],

@@ -121,8 +121,7 @@ fn is_labelled(object: &Map<String, Value>) -> bool {
     }
 }
 
-/// The kind of a label, with the location of the key if the card gives it: `{"apiKey": {"in": …, "name": …}}` or
-/// `apiKeyHeader`.
+/// The kind of a label, with the key's location from `{"apiKey": {"in": …, "name": …}}` or `apiKeyHeader`.
 fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) -> SchemeKind {
     let mut kind = labelled(label);
     if let (

@@ -14,8 +14,7 @@ const SHOWN: usize = 120;
 /// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PassedOver {
-    /// It is neither an A2A agent card nor a catalog, nor a registry where those are read. Not a fault: catalogs name other
-    /// things too.
+    /// It is neither an agent card nor a catalog, nor a registry where those are read. Not a fault.
     NotACard,
     /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
     Malformed,

@@ -26,8 +26,7 @@ pub fn publisher_of(identifier: &str) -> Option<&str> {
     (is_publisher(publisher) && path.split(':').all(is_part)).then_some(publisher)
 }
 
-/// Whether a text is a domain in the form in which publishers are compared: lower case, at least one dot, no port, no
-/// address, no dot at the end.
+/// Whether a text is a publisher's domain in normal form: lower case, a dot inside, no port, address or final dot.
 pub fn is_publisher(text: &str) -> bool {
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -42,8 +41,7 @@ pub fn is_publisher(text: &str) -> bool {
         && text.parse::<Ipv4Addr>().is_err()
 }
 
-/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier names. `false` where
-/// either names no domain.
+/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier, if both name one.
 pub(super) fn names_other_domain(identifier: &str, identity: Option<&str>) -> bool {
     let named = identifier.strip_prefix(PREFIX);
     let named = named.and_then(|rest| rest.split(':').next());

@@ -25,8 +25,7 @@ pub struct ListedRegistry {
 }
 
 impl ListedRegistry {
-    /// Reads an entry of a document from `base`. One that JSON parsers read differently is refused, since others would
-    /// see another identifier.
+    /// Reads an entry of a document from `base`; refused if JSON parsers read it differently.
     pub(super) fn read(raw: &str, base: &Url) -> Result<Self, PassedOver> {
         let Some(Value::Object(entry)) = exact_json(raw.as_bytes()) else {
             return Err(PassedOver::Ambiguous);

@@ -189,8 +189,7 @@ fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     }
 }
 
-/// Reads the TXT records from an answer. One without any is incomplete, as with a loop of aliases: absence is reported
-/// differently.
+/// Reads the TXT records from an answer. One without any is incomplete, as in a loop of aliases, and not absence.
 fn read_texts(lookup: &Lookup) -> TxtAnswer {
     let mut found = TxtRecords::default();
     for record in lookup.answers() {

@@ -18,8 +18,7 @@ use crate::guard::{Guard, GuardRefusal};
 /// Bytes that a server may send on an HTTP/2 stream before they are read.
 const HTTP2_WINDOW: u32 = 256 * 1024;
 
-/// What every client of a fetcher is made of. It is read once, so that the client of a visit costs neither certificates
-/// nor TLS sessions again.
+/// What every client of a fetcher is made of, so that one for a visit needs no certificates or TLS sessions anew.
 #[derive(Debug)]
 pub(super) struct ClientParts {
     guard: Arc<Guard>,

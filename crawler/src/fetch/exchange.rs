@@ -1,5 +1,4 @@
-//! One request on one connection, with everything that all kinds of requests share: the limits, the check of the
-//! peer, the body.
+//! One request on one connection, with what all requests share: the limits, the check of the peer, the body.
 
 use std::net::IpAddr;
 
@@ -49,8 +48,7 @@ impl FetchStart {
 pub(super) struct BodyLimits {
     /// Most bytes for status 200; a larger body is a failure.
     pub body: usize,
-    /// Most bytes for any other status, where the body only explains the error; a larger or incomplete body counts as
-    /// none.
+    /// Most bytes for any other status, where the body explains the error; a larger or broken one counts as none.
     pub reason: usize,
 }
 

@@ -43,8 +43,7 @@ pub struct FormOptions<'a> {
 }
 
 impl Fetcher {
-    /// Sends a form to one URL and reads the response, as [`Fetcher::post_json`] does: it is sent once, and a redirect is a
-    /// failure.
+    /// Sends a form to one URL like [`Fetcher::post_json`]: it is sent once, and a redirect is a failure.
     pub async fn post_form(
         &self,
         url: &Url,

@@ -29,9 +29,8 @@ impl Fetcher {
             })
     }
 
-    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, so that renewing
-    /// the certificate with the same key does not change it. Makes one request, for the card, and does not read the
-    /// response.
+    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, which renewing the
+    /// certificate with the same key does not change. Makes one request, whose response is not read.
     pub async fn tls_key(&self, origin: &Url) -> Result<String, FetchError> {
         let mut url = origin.clone();
         url.set_path(AGENT_CARD_PATH);

@@ -16,8 +16,7 @@ const SCHEME: &str = "Bearer ";
 const MAX_TOKEN: usize = 4096;
 const HIDDEN: &str = "[key]";
 
-/// A bearer token for a service (RFC 6750 section 2.1). It is never displayed: neither by `Debug`, nor in the logs of
-/// the HTTP libraries.
+/// A bearer token for a service (RFC 6750 section 2.1), hidden from `Debug` and the logs of the HTTP libraries.
 #[derive(Clone)]
 pub struct Bearer(HeaderValue);
 

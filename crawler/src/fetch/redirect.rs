@@ -25,8 +25,7 @@ pub(super) fn refused_status(status: u16) -> Option<FetchError> {
     })
 }
 
-/// The next URL to fetch: exactly one `Location`, accepted by the whole guard, on the same site, never from https to
-/// http, and not fetched before.
+/// The next URL: exactly one `Location`, accepted by the guard, on the same site, never from https to http, and new.
 pub(super) fn next_hop(
     guard: &Guard,
     asked: &[Url],

@@ -39,8 +39,7 @@ impl Fetcher {
     /// Of the well-known paths, `agent.json` is fetched after any response to the first without a card, except 304 and
     /// those by which a server says that it is overloaded. If neither brings a card, the more telling failure counts.
     ///
-    /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
-    /// other rules.
+    /// Key sets come from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes rules.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
         self.fetch_source_with(task, &KeySetRules::default()).await
     }
@@ -141,8 +140,7 @@ impl Fetcher {
         (vec![first, second], deciding(&verdict, other))
     }
 
-    /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
-    /// it.
+    /// A URL to register instead, if a bare `host:port`, which means https, probably speaks http.
     fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
         let bare_port = origin.scheme() == "https" && origin.port().is_some();
         let mut plain = well_known(origin, AGENT_CARD_PATH);
@@ -352,8 +350,7 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded
-/// or asks for a pause.
+/// Whether the card may be at the other URL: after a response without a card, unless the server wants a rest.
 const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     let SourceVerdict::Failed {
         outcome,
@@ -362,8 +359,7 @@ const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     else {
         return false;
     };
-    // A connection that breaks or falls silent within the body is no response, and what is wrong with TLS behind a redirect
-    // must not be passed over.
+    // A connection that breaks within the body is no response, and bad TLS behind a redirect must not be passed over.
     let is_response = !matches!(
         outcome,
         AttemptOutcome::Timeout | AttemptOutcome::Unreachable | AttemptOutcome::TlsInvalid

@@ -43,8 +43,7 @@ impl Fetcher {
         }
     }
 
-    /// Whether any request of this visit could not be made for want of a file descriptor, so that the visit says
-    /// nothing about its host.
+    /// Whether this visit ran out of file descriptors, so that it says nothing about its host.
     pub fn ran_out_of_descriptors(&self) -> bool {
         let visit = self.visit.as_ref();
         visit.is_some_and(|visit| visit.ran_out.load(Ordering::Relaxed))

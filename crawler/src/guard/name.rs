@@ -52,8 +52,7 @@ pub(super) fn check_spelling(host: &str) -> Result<(), GuardRefusal> {
     Ok(())
 }
 
-/// Checks the meaning of a well-spelt host name: no special name, no single label, no public suffix, and a top-level
-/// domain that exists.
+/// Checks the meaning of a well-spelt name: not special, no single label or public suffix, a real top-level domain.
 pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     for (name, meaning) in SPECIAL_NAMES {
         if is_at_or_below(host, name) {
@@ -119,8 +118,7 @@ impl NamePattern {
     }
 }
 
-/// Whether two hosts have the same registrable domain. A host without one (a bare suffix, a single label) matches
-/// only itself.
+/// Whether two hosts have the same registrable domain. A host without one matches only itself.
 pub(super) fn same_registrable_domain(one: &str, other: &str) -> bool {
     one == other
         || match (psl::domain_str(one), psl::domain_str(other)) {

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 
 use super::address::Block;
 
-/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to
-/// do. It names the block of a refused address and never the address itself, because owners read the sentence and
-/// only curators may see addresses.
+/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to do.
+/// It names the block of a refused address, not the address: owners read it, only curators see addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]

@@ -21,8 +21,7 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 enum LeaseState {
     /// None: the next request is made at once.
     Ready,
-    /// Room for a good part of the visits, or the end of a short wait for it: a request for each visit that ends would
-    /// cost more than the visit.
+    /// Enough room, or the end of a short wait for it: a request for each ended visit would cost more than the visit.
     Gathering(Pending<()>),
     Leasing {
         asked_for: usize,
@@ -96,8 +95,7 @@ impl Leases {
         (self.config.concurrency / PART).max(1)
     }
 
-    /// Completes when visits were leased or another request may succeed. Never completes while there is no room.
-    /// Dropping the future loses nothing.
+    /// Completes when visits were leased or another request may succeed, never without room. Dropping it loses nothing.
     pub(super) async fn next(&mut self) -> Woken {
         match &mut self.state {
             LeaseState::Ready => std::future::pending().await,

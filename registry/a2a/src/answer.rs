@@ -14,14 +14,12 @@ const ARTIFACT_LIMIT: usize = 100;
 /// An agent's answer. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentAnswer {
-    /// The answer as text: a message's text parts, or a task's artifacts' text, or the text of its status or last
-    /// message. A task that did not complete starts with its status, which gives the reason. Empty if the agent sent
-    /// no text.
+    /// The answer as text: a message's text parts, or the text of a task's artifacts, or of its status or last message.
+    /// A task that did not complete starts with its status, which gives the reason. Empty without any text.
     pub text: String,
     /// The text of a task's status, such as a question to the user; empty if the agent answered with a message.
     pub status_text: String,
-    /// The task's state as 0.3 spells it, such as `completed` or `input-required`; `None` if the agent answered with
-    /// a message.
+    /// The task's state as 0.3 spells it, such as `input-required`; `None` if the agent answered with a message.
     pub state: Option<String>,
     /// The task's identifier, for asking for it later.
     pub task_id: Option<String>,

@@ -63,8 +63,7 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     Ok(credentials)
 }
 
-/// The credentials for an agent that requires none: the token as a bearer token, the key as a declared scheme
-/// defines.
+/// For an agent that requires none: the token as a bearer token, the key as a declared scheme defines.
 fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
     let mut credentials = Vec::new();
     if options.bearer.is_some() || options.tokens.is_some() {

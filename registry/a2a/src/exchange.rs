@@ -105,8 +105,7 @@ impl Exchange {
         !self.query.is_empty()
     }
 
-    /// Makes an attempt, and one more with a newer token if the agent refuses the token, in which case it did not
-    /// accept the first.
+    /// Makes an attempt, and one more with a newer token if the agent refuses the token, and so did not accept it.
     pub async fn with_token<T>(
         &self,
         attempt: impl AsyncFn(Option<String>) -> Result<T, TalkError>,
@@ -173,8 +172,7 @@ impl Exchange {
         self.in_time(opened, &shown).await
     }
 
-    /// Sends a request, and once more with a newer token if the agent refuses the token, in which case it did not
-    /// accept it.
+    /// Sends a request, and once more with a newer token if the agent refuses the token, and so did not accept it.
     async fn send(
         &self,
         call: &HttpCall,
@@ -373,8 +371,7 @@ fn follow_within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-/// Follows redirects that keep method and body (307, 308) within the agent's own host: same host and port, or the same
-/// host from http to https.
+/// Follows redirects that keep method and body (307, 308) within the host and port, or from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method = matches!(
         attempt.status(),

@@ -34,8 +34,7 @@ pub enum FileContent {
 }
 
 impl AgentAnswer {
-    /// The files and data of the answer, in its order, the first [`FILE_COUNT_LIMIT`]: those of its artifacts, and those of
-    /// its message or status.
+    /// The first [`FILE_COUNT_LIMIT`] files and data of the answer: in its artifacts, its message or its status.
     #[must_use]
     pub fn files(&self) -> Vec<AgentFile> {
         let artifacts = self.raw.get("artifacts").and_then(Value::as_array);

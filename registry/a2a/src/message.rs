@@ -5,8 +5,7 @@ use serde_json::Value;
 /// A message from the user to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Its identifier: the caller's, so that it can be fixed in a test. Agents may treat two messages with the same
-    /// identifier as one.
+    /// Its identifier, chosen by the caller. Agents may treat two messages with the same identifier as one.
     pub id: String,
     /// Its parts, in order.
     pub parts: Vec<Part>,

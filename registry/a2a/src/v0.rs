@@ -51,8 +51,7 @@ pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str,
 }
 
 /// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
-/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2. `PromptKit` has the
-/// parts of 1.0, and no `kind`.
+/// requires the accepted modes; `text` is plain text in 0.1 and early 0.2. `PromptKit` has the parts of 1.0.
 fn send_params(sent: &Message, is_prompt_kit: bool) -> Value {
     let mut message = match is_prompt_kit {
         true => v1::message("user", &sent.id, ""),
@@ -72,8 +71,7 @@ fn send_params(sent: &Message, is_prompt_kit: bool) -> Value {
     })
 }
 
-/// The HTTP+JSON body that sends a message: the same in the JSON form of 0.3's protobuf definition, which calls the parts of a
-/// message `content`.
+/// The body over HTTP+JSON, in the JSON form of 0.3's protobuf definition: a message's parts are its `content`.
 pub(super) fn rest_body(sent: &Message) -> Value {
     let mut message = json!({"messageId": sent.id, "role": "ROLE_USER"});
     message["content"] = sent.parts.iter().map(rest_part).collect();

@@ -34,8 +34,7 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     }
 }
 
-/// The task that a message belongs to: the one that it continues, or a new one with the message's own random
-/// identifier.
+/// The task that a message belongs to: the one that it continues, or a new one with the message's own identifier.
 pub(super) fn task_id(sent: &Message) -> &str {
     sent.task_id.as_deref().unwrap_or(&sent.id)
 }

@@ -14,8 +14,7 @@ pub(super) struct Call {
     pub params: Map<String, Value>,
 }
 
-/// Reads a request, or returns the id for the response and the fault. A2A uses neither batches nor positional
-/// parameters, so both are refused.
+/// Reads a request, or returns the id and the fault for the response. A2A has no batches or positional parameters.
 pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let document: Value =
         serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(&error)))?;

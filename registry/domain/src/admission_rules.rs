@@ -18,7 +18,6 @@ text_enum! {
         DenyDomains = "deny_domains",
         /// A person decided on this content.
         Person = "person",
-        /// The server runs with `--approve-all`.
         ApproveAll = "approve_all",
         /// The domain is on `allow_domains` and the card has no error finding.
         AllowDomains = "allow_domains",
@@ -82,7 +81,6 @@ pub struct PatternSet {
 }
 
 impl PatternSet {
-    /// Prepares these patterns.
     pub fn new(patterns: &[DomainPattern]) -> Self {
         let mut set = Self::default();
         for pattern in patterns {
@@ -99,7 +97,6 @@ impl PatternSet {
         set
     }
 
-    /// Whether a pattern matches, as [`DomainPattern::matches`] says.
     pub fn matches(&self, domain: &str) -> bool {
         let domain = domain.to_ascii_lowercase();
         let host = host_of(&domain);
@@ -108,7 +105,6 @@ impl PatternSet {
     }
 }
 
-/// Whether a name is among these, or below one of these parents.
 fn is_in(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
     let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
     exact.contains(name) || dots.any(|(at, _)| parents.contains(&name[at + 1..]))
@@ -120,8 +116,7 @@ pub struct Rules {
     pub deny_domains: Vec<DomainPattern>,
     /// Domains approved without proof, while the card has no error finding.
     pub allow_domains: Vec<DomainPattern>,
-    /// Approved whatever it is, unless the domain is on `deny_domains`, a person has rejected the content, or a signature
-    /// is invalid.
+    /// Approves all but denied domains, content that a person has rejected, and invalid signatures.
     pub approve_all: bool,
 }
 
@@ -163,8 +158,7 @@ pub struct Facts<'a> {
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or was admitted for it (docs/ownership.md#coverage): policies that
-    /// trust the domain admit no other.
+    /// Whether the card is the domain's own, or admitted for it (docs/ownership.md#coverage).
     pub admitted: bool,
     pub has_error: bool,
     pub signature_invalid: bool,

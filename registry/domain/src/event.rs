@@ -7,7 +7,6 @@ text_enum! {
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
-        /// A registration of a source was withdrawn.
         DomainWithdrawn = "domain.withdrawn",
         DomainVouched = "domain.vouched",
         /// An admin vouched for an account as owner of a host that cannot be proved.
@@ -73,8 +72,7 @@ text_enum! {
         AccountChanged = "account.changed",
         /// An account was disabled, and its tokens ended.
         AccountDisabled = "account.disabled",
-        /// The claims of an account's identity provider do not let it in any more: its roles from the provider, sessions and
-        /// tokens ended.
+        /// An account's identity provider does not let it in any more: its roles, sessions and tokens ended.
         AccountAccessEnded = "account.access_ended",
         AccountEnabled = "account.enabled",
         /// A group was made, or its members were changed.

@@ -49,8 +49,7 @@ impl Facet {
         names.join(", ")
     }
 
-    /// The values that agents have which a filter with these values finds, of which one suffices. The error names the
-    /// values that exist.
+    /// The agents' values that match a filter with these values. The error names the values that exist.
     pub fn found_by(self, filter: Vec<String>) -> Result<Vec<String>, String> {
         match self {
             Self::Lifecycle => known::<ShownLifecycle>(filter),

@@ -21,9 +21,7 @@ text_enum! {
 text_enum! {
     /// A hold: a reason to hide an agent, which only its own cause lifts.
     Hold {
-        /// A curator suspended it.
         Operator = "operator",
-        /// Its domain's proof lapsed.
         DomainLapsed = "domain_lapsed",
         /// Two accounts claim its domain.
         Disputed = "disputed",
@@ -33,7 +31,6 @@ text_enum! {
         KeyChanged = "key_changed",
         /// Its domain is on `deny_domains`.
         Denied = "denied",
-        /// Its domain has opted out of being listed.
         OptedOut = "opted_out",
         /// A policy forbids its content.
         Policy = "policy",
@@ -69,7 +66,6 @@ text_enum! {
 text_enum! {
     /// Whether recent fetches of the card succeeded; not whether the agent itself responds.
     LivenessState {
-        /// The last fetch succeeded.
         Fresh = "fresh",
         /// The last fetch failed; the last good card is served.
         Stale = "stale",

@@ -27,7 +27,6 @@ text_enum! {
         Lapsed = "lapsed",
         /// Two accounts have proved it equally well.
         Disputed = "disputed",
-        /// It has opted out of being listed.
         OptedOut = "opted_out",
     }
 }
@@ -51,7 +50,6 @@ text_enum! {
     OptOut {
         /// Its own DNS record, which may also end it.
         Record = "record",
-        /// Its owner, by the API.
         Owner = "owner",
     }
 }
@@ -59,9 +57,7 @@ text_enum! {
 text_enum! {
     /// The result of a check for a proof.
     ProofOutcome {
-        /// The proof is there.
         Held = "held",
-        /// Nothing is there.
         Absent = "absent",
         /// Another value is there, or an invalid one.
         Wrong = "wrong",

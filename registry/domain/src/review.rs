@@ -69,7 +69,6 @@ text_enum! {
     ReviewKind {
         /// A card that no rule decides.
         Admission = "admission",
-        /// Somebody has reported an agent.
         Report = "report",
         /// The approval of the served content ends.
         Recertification = "recertification",
@@ -81,11 +80,8 @@ text_enum! {
 text_enum! {
     /// The state of one version of a card.
     VersionState {
-        /// It is not decided yet.
         Pending = "pending",
-        /// It may be served.
         Approved = "approved",
-        /// It may not be served.
         Rejected = "rejected",
         /// A newer version came before anybody decided.
         Superseded = "superseded",

@@ -36,7 +36,6 @@ text_enum! {
         Audit = "audit",
         /// Vouch, rebuild the index, manage accounts, groups and everybody's tokens.
         Admin = "admin",
-        /// Ask for decisions about others.
         Decide = "decide",
     }
 }
@@ -56,7 +55,6 @@ text_enum! {
         ReadAccounts = "read_accounts",
         /// Vouch for a domain; manage accounts, groups and tokens; rebuild the index; erase.
         Administer = "administer",
-        /// Ask for decisions about others.
         Decide = "decide",
     }
 }
@@ -144,7 +142,6 @@ macro_rules! text_set {
                 self.0.iter().copied()
             }
 
-            /// Those that the other set has too.
             #[must_use]
             pub fn within(&self, other: &Self) -> Self {
                 Self(self.0.intersection(&other.0).copied().collect())
@@ -181,12 +178,10 @@ macro_rules! text_set {
 }
 
 text_set! {
-    /// The roles of an account.
     Roles of Role
 }
 
 text_set! {
-    /// The scopes of a token.
     Scopes of Scope
 }
 
@@ -212,7 +207,6 @@ impl Roles {
         main.unwrap_or(Role::Reader)
     }
 
-    /// Every scope that a token of these roles can have.
     pub fn scopes(&self) -> Scopes {
         self.iter().flat_map(Role::scopes).copied().collect()
     }

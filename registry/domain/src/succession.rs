@@ -17,8 +17,7 @@ impl OwnerMarks {
     /// all have changed. A mark that stays or was not observed is evidence against it; so a domain with unsigned
     /// cards never has a new owner by this.
     ///
-    /// Owners add name servers and keep old ones, so any difference counts as a change; of the card keys none may have
-    /// stayed.
+    /// Owners add name servers and keep old ones, so any difference counts; of the card keys none may have stayed.
     pub fn are_of_another_than(&self, now: &Self) -> bool {
         let seen = |marks: &Self| {
             !marks.name_servers.is_empty() && marks.tls_key.is_some() && !marks.card_keys.is_empty()

@@ -141,8 +141,7 @@ impl BertConfig {
 }
 
 impl Written {
-    /// Number of positions before the first token's: `RoBERTa` and its kin count from behind the padding token's
-    /// number.
+    /// Positions before the first token's: `RoBERTa` and its kin count from behind the padding token's number.
     fn before_positions(&self, padding: Option<u32>) -> Result<usize, ModelError> {
         let Some(padding) = padding else {
             return Ok(0);

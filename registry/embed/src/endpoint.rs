@@ -47,8 +47,7 @@ pub struct EndpointOptions {
     /// The whole URL for requests, such as `https://api.example.com/v1/embeddings`.
     pub url: String,
     pub model: String,
-    /// 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS). If absent, the model's own length, which a trial request
-    /// determines.
+    /// 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, what a trial request shows.
     pub dimensions: Option<usize>,
     /// Sent with every request.
     pub key: Option<Bearer>,

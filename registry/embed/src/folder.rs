@@ -31,8 +31,7 @@ pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 /// Longest name of a model, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// Prefix of the digested data of every id. It identifies the arithmetic too: change it with any change beyond
-/// rounding.
+/// Prefix of the digested data of every id. Change it with any change of the arithmetic beyond rounding.
 const ID_DOMAIN: &[u8] = b"a2a-registry sentence encoder 1\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -77,8 +77,7 @@ pub const MAX_TEXTS: usize = 64;
 pub trait Embedder: Send + Sync + std::fmt::Debug {
     fn model(&self) -> &ModelInfo;
 
-    /// A vector of unit length for each text, in order; at most [`MAX_TEXTS`]. Dropping the future cancels work that
-    /// has not started.
+    /// A vector of unit length for each of at most [`MAX_TEXTS`] texts. Dropping it cancels work not yet begun.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 

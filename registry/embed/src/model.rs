@@ -14,8 +14,7 @@ use super::{EmbedError, ModelInfo, TextKind};
 
 pub const QUERY_TOKENS: usize = 64;
 
-/// Texts go through the network together until they have this many tokens. It limits the memory, and how long the
-/// encoder works for a caller that no longer waits.
+/// Tokens of a batch: it limits the memory, and the work for a caller that no longer waits.
 const BATCH_TOKENS: usize = 1024;
 
 const TRIAL: &str = "Find an agent that books flights and hotels.";

@@ -19,8 +19,7 @@ pub(super) struct Matrix {
     arch: Arch,
 }
 
-/// Rows of a larger table: its numbers from the beginning of the first row, and the distance from one row to the
-/// next.
+/// Rows of a larger table: its numbers from the first row on, and the distance from one row to the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<T> {
     pub numbers: T,

@@ -105,8 +105,7 @@ fn gelu_by_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-/// The error function with an error of at most 1e-6: a rational approximation without branches, so that the compiler
-/// vectorises the loop around it.
+/// The error function to 1e-6: a rational approximation without branches, so that the loop around it is vectorised.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     const ABOVE: [f32; 7] = [

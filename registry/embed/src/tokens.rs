@@ -5,8 +5,7 @@ use tokenizers::{PostProcessor, Tokenizer, TruncationDirection};
 use super::error::{ModelError, first_line};
 use super::folder::{ModelFiles, TOKENIZER};
 
-/// Bytes of a text that are read. Even the longest text of a model with long tokens is shorter, and splitting a text
-/// takes time for all of it.
+/// Bytes of a text that are read: more than any model uses, since splitting takes time for all of it.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

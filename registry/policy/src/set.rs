@@ -350,8 +350,7 @@ pub fn cost_faults(written: &[PolicyText]) -> Vec<Fault> {
     Vec::new()
 }
 
-/// The faults that Cedar's strict validation finds. A policy that names no action is checked for the actions that it is
-/// about.
+/// The faults that Cedar's strict validation finds. A policy that names no action is checked for those it means.
 fn validate(policies: &[Policy]) -> Vec<Fault> {
     let unnamed: Vec<&str> = SCHEMA
         .split_inclusive('\n')

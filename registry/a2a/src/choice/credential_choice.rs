@@ -66,8 +66,7 @@ pub enum CredentialChoice<'a> {
     With(Vec<Credential>),
     /// Without any credentials.
     Free,
-    /// Not with the caller's credentials: these are the alternatives that require some, none if the card's
-    /// requirement is unreadable.
+    /// Not with the caller's credentials, but with one of these alternatives, which are empty if unreadable.
     Closed(Vec<Vec<AuthScheme<'a>>>),
 }
 
@@ -107,8 +106,7 @@ pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> Credent
     }
 }
 
-/// The credentials to send for an alternative; `None` if it is not met. With `guess`, a scheme in an unknown form is
-/// assumed to be met.
+/// The credentials to send for an alternative, if it is met. With `guess`, so is a scheme in an unknown form.
 fn met(alternative: &[AuthScheme<'_>], means: &Means<'_>, guess: bool) -> Option<Vec<Credential>> {
     let mut credentials = Vec::new();
     for asked in alternative {
@@ -135,8 +133,7 @@ impl Given<'_> {
         self.headers.iter().any(same)
     }
 
-    /// The credential to send for a scheme, if one is needed besides those set by hand; `None` if the scheme is not
-    /// met.
+    /// The credential to send for a scheme, if it needs one that was not set by hand; `None` if it is not met.
     fn meets(&self, asked: &AuthScheme<'_>, guess: bool) -> Option<Option<Credential>> {
         let found = match credential(asked) {
             Ok(None) => return Some(None),

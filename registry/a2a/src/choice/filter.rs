@@ -11,8 +11,7 @@ use super::{Dialect, Route, grpc_address};
 pub struct InterfaceFilter {
     /// Only those with this binding, in any case of letters.
     pub binding: Option<String>,
-    /// Only those with this protocol version, such as `0.3`. An interface without a version counts as each that it is
-    /// called in.
+    /// Only those with this protocol version, such as `0.3`; one without a version counts as every version.
     pub version: Option<String>,
     /// The tenant in every request, instead of the card's.
     pub tenant: Option<String>,
@@ -26,8 +25,7 @@ pub struct InterfaceFilter {
 }
 
 impl InterfaceFilter {
-    /// The card with the caller's address in place of its own. Where it has none, the interface gets the caller's
-    /// binding, or JSON-RPC.
+    /// The card with the caller's address, and, if it has no interface, with the caller's binding or JSON-RPC.
     pub(crate) fn readdressed<'a>(&self, card: &'a AgentCard) -> Cow<'a, AgentCard> {
         let Some(url) = &self.url else {
             return Cow::Borrowed(card);

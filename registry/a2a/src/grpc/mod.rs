@@ -1,7 +1,6 @@
 //! Calls over gRPC (1.0 section 10; 0.3 section 3.2.2).
 //!
-//! A call goes the way of all others, with the same HTTP client, credentials and deadline; `tonic` gives it the frames of gRPC
-//! and reads its status.
+//! A call goes through the same HTTP client, credentials and deadline as all others; `tonic` does frames and status.
 
 mod forms;
 mod status;

@@ -49,9 +49,8 @@ impl LoopbackRedirect {
         &self.url
     }
 
-    /// Waits for the code, at most [`WAIT_LIMIT`]. Requests without the right `state`, or from another issuer than
-    /// `issuer` where one is known (RFC 9207), are refused, and the port stays open for the right one. Errors name
-    /// `server`.
+    /// Waits for the code, at most [`WAIT_LIMIT`]. Requests without the right `state`, or from another than the known
+    /// `issuer` (RFC 9207), are refused, and the port stays open for the right one. Errors name `server`.
     pub async fn code(
         self,
         state: &str,

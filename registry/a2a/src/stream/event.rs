@@ -153,8 +153,7 @@ pub(super) fn no_event(raw: &Value) -> TalkError {
 }
 
 impl EventKind {
-    /// Whether the answer ends with this event: a message, a state that the agent does not leave by itself (1.0
-    /// section 3.1.2), or the mark of 0.x.
+    /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the mark of 0.x.
     pub(super) fn ends(&self) -> bool {
         match self {
             Self::Message(_) => true,

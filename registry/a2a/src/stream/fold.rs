@@ -124,8 +124,7 @@ fn name(artifact: &Value) -> Option<String> {
     member(artifact, "artifactId").or_else(|| number().map(|number| number.to_string()))
 }
 
-/// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words, which
-/// are one text to a reader.
+/// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words.
 fn continue_artifact(known: &mut Value, mut more: Value) {
     let Some(Value::Array(added)) = more.get_mut("parts").map(Value::take) else {
         return;

@@ -16,8 +16,7 @@ use crate::EmbedError;
 const SAID: usize = 200;
 /// Most bytes read of a response that explains a failure.
 const REASON_BYTES: usize = 16 * 1024;
-/// Longest pause after a response with `Retry-After`, whatever it says: one wrong value must not disable the endpoint
-/// for days.
+/// Longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
 const MAX_REST: Duration = Duration::hours(1);
 
 pub struct Service {
@@ -37,8 +36,7 @@ impl Service {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// The vectors of these texts, of unit length and in order. Makes one request, or none during a pause that the
-    /// endpoint requested.
+    /// The vectors of these texts, of unit length and in order: one request, or none during a requested pause.
     pub async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -108,8 +106,7 @@ impl Service {
         }
     }
 
-    /// A message with the endpoint's host, without the key in case the endpoint quotes it, on one line and of limited
-    /// length.
+    /// A message on one bounded line, with the endpoint's host and without the key, which the endpoint may quote.
     fn named(&self, told: &str) -> String {
         let told = match &self.key {
             Some(key) => key.hidden_in(told),

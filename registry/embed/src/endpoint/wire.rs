@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::MAX_DIMENSIONS;
 
-/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, more than any number with 64
-/// bits needs on its own line.
+/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
 pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
 #[derive(Debug, Serialize)]
