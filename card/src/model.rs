@@ -20,8 +20,7 @@ pub struct AgentCard {
     /// The organisation that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// The agent's addresses, most preferred first. May be empty: such a card is listed, but its agent cannot be
-    /// called.
+    /// The agent's addresses, most preferred first; empty if the agent cannot be called.
     #[serde(default)]
     pub interfaces: Vec<Interface>,
     /// Capabilities beyond sending an answer.
@@ -51,8 +50,7 @@ pub struct AgentCard {
     /// The `signatures` array exactly as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<Value>,
-    /// Top-level members that no protocol version knows, or whose value could not be read, as received (except that
-    /// U+0000 is read as U+FFFD everywhere).
+    /// Top-level members of no version, or with an unreadable value, as received (but U+0000 becomes U+FFFD).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
     /// Texts of members that the model does not know, in the card's order, for searching: each text once, at most
@@ -137,10 +135,10 @@ pub struct Skill {
     /// What the skill does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Keywords.
+    /// Keywords that describe the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Example prompts.
+    /// Prompts that the skill understands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// Media types accepted, if they differ from the card's.
@@ -161,7 +159,7 @@ pub struct SecurityScheme {
     pub name: String,
     /// The credentials that it requires of the caller.
     pub kind: SchemeKind,
-    /// The publisher's explanation.
+    /// The publisher's explanation of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -185,20 +183,20 @@ pub enum SchemeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bearer_format: Option<String>,
     },
-    /// OAuth 2.
+    /// OAuth 2, in any of its flows.
     Oauth2 {
         /// The flows object as received.
         flows: Value,
-        /// RFC 8414 metadata.
+        /// Where the RFC 8414 metadata is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata_url: Option<String>,
     },
-    /// `OpenID` Connect.
+    /// `OpenID` Connect, which is discovered.
     OpenIdConnect {
-        /// The discovery document.
+        /// URL of the discovery document.
         url: String,
     },
-    /// A client certificate.
+    /// A certificate of the client (mutual TLS).
     MutualTls,
     /// No credentials: the card says so (`none`, `noAuth`).
     None,

@@ -26,7 +26,6 @@ const MAX_TEXT_BYTES: usize = 2 * 1024;
 /// Most bytes collected before texts that the model has as well are left out.
 const MAX_COLLECTED: usize = 64 * 1024;
 
-/// Most values visited.
 const MAX_VISITS: usize = 10_000;
 
 /// Deepest member collected, counted from the member of the card that contains it.
@@ -79,7 +78,6 @@ const FOR_MACHINES: [&str; 34] = [
     "version",
 ];
 
-/// Texts found in a document.
 #[derive(Default)]
 pub(crate) struct OtherTexts {
     texts: Vec<String>,
@@ -88,7 +86,6 @@ pub(crate) struct OtherTexts {
 }
 
 impl OtherTexts {
-    /// Collects the texts of a card's document.
     pub(crate) fn of(document: &Map<String, Value>) -> Self {
         let mut found = Self::default();
         found.card(document, true);
@@ -170,14 +167,12 @@ impl OtherTexts {
         described.for_each(|example| self.value(example, false, 0));
     }
 
-    /// A text in all its languages.
     fn languages(&mut self, value: &Value) {
         for (_, text) in texts_by_language(value) {
             self.text(text);
         }
     }
 
-    /// Capabilities beyond those of the protocol.
     fn capabilities(&mut self, capabilities: &Value) {
         match capabilities {
             Value::Object(members) => {
@@ -200,7 +195,6 @@ impl OtherTexts {
         }
     }
 
-    /// Descriptions and parameters of protocol extensions.
     fn extensions(&mut self, extensions: &Value) {
         for extension in extensions.as_array().into_iter().flatten() {
             if let Value::Object(members) = extension {
@@ -209,7 +203,6 @@ impl OtherTexts {
         }
     }
 
-    /// The members of an object but those in the model.
     fn rest(&mut self, members: &Map<String, Value>, known: &[&str]) {
         for (name, value) in members {
             if !is_one_of(known, name) {
@@ -255,7 +248,6 @@ impl OtherTexts {
     }
 }
 
-/// The texts of the model that an unknown member may repeat.
 fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
     let own = [Some(&card.name), card.description.as_ref()];
@@ -275,7 +267,6 @@ fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
         .map(String::as_str)
 }
 
-/// Whether the name, in either spelling, is one of these.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| is_spelling(name, known))
 }
@@ -316,8 +307,7 @@ fn readable(text: &str) -> Option<String> {
     has_word(&out).then_some(out)
 }
 
-/// A word of ASCII characters as it is, another one in its parts within ASCII and beyond: scripts without spaces have
-/// addresses in the midst of a sentence.
+/// An ASCII word whole, another one split at ASCII's edge: scripts without spaces have addresses amid a sentence.
 fn pieces(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {

@@ -9,7 +9,7 @@ named_enum! {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Severity {
-        /// For information.
+        /// For information; nothing is wrong.
         Info = "info",
         /// It works today, but some clients may fail.
         Warning = "warning",

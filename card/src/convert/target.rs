@@ -4,8 +4,7 @@ use crate::named_enum;
 
 /// The URI of the extension that marks a card as converted.
 ///
-/// The entry is never `required`; its parameter `from` is the name of the card's original family, and is kept when
-/// the card is converted again.
+/// It is never `required`; its parameter `from` is the card's original family, and outlives further conversions.
 pub const CONVERTED_EXTENSION: &str = "urn:a2a-registry:converted";
 
 named_enum! {

@@ -13,7 +13,6 @@ use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 use crate::wire::members::SKILL_MEMBERS;
 
-/// Key by which a skill is matched.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Id(&'a str),
@@ -83,7 +82,6 @@ pub(super) fn compare(
     }
 }
 
-/// Compares a new skill with the card's requirements.
 fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
     let fields = skill
         .as_object()
@@ -109,7 +107,6 @@ fn key(skill: &Value) -> Key<'_> {
     }
 }
 
-/// Compares two versions of one skill.
 fn skill<'a>(
     at: &Pointer<'_>,
     old: &Fields<'a>,

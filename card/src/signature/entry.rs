@@ -18,7 +18,7 @@ pub enum VerificationResult {
     },
     /// A key was tried, and the signature does not verify.
     Invalid {
-        /// The reason.
+        /// Why it does not verify.
         reason: SignatureFault,
     },
     /// No key was given that could have made it.
@@ -30,7 +30,7 @@ pub enum VerificationResult {
     },
     /// The entry is a JWS, but no key is tried on it.
     Refused {
-        /// Why.
+        /// Why no key is tried.
         reason: SignatureFault,
     },
 }
@@ -149,8 +149,7 @@ impl SignatureFault {
 /// One entry of a card's `signatures`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignatureEntry {
-    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters. Only a
-    /// hint.
+    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters.
     pub kid: Option<String>,
     /// The algorithm, from the protected header only.
     pub alg: Option<String>,

@@ -56,7 +56,6 @@ pub fn verified_state(
     state
 }
 
-/// Rank by which one of two entries decides.
 fn weight(state: SignatureState) -> u8 {
     match state {
         SignatureState::Unsigned => 0,

@@ -145,8 +145,7 @@ pub struct HttpResponse {
     pub status: u16,
     /// The header fields.
     pub headers: HeaderMap,
-    /// The body after content decoding, of a 200. For another status it is read only if [`PostOptions::reason`]
-    /// requests it.
+    /// The body of a 200 after content decoding; of another status only if [`PostOptions::reason`] requests it.
     pub body: Vec<u8>,
     /// The address of the peer.
     pub address: Option<IpAddr>,
@@ -259,7 +258,6 @@ impl Fetcher {
         }
     }
 
-    /// The request for one URL.
     fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
             .client_for(&url)
@@ -272,8 +270,7 @@ impl Fetcher {
     }
 }
 
-/// The one condition to send. An entity tag is more precise than a date, and a server that receives both must ignore
-/// the date (RFC 9110 section 13.1.3).
+/// The one condition to send: the entity tag, which is more precise than a date (RFC 9110 section 13.1.3).
 fn condition(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {
