@@ -36,15 +36,6 @@ pub struct JobOptions {
     pub models: Models,
 }
 
-impl std::fmt::Debug for JobOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobOptions")
-            .field("crawl", &self.crawl)
-            .field("rebuild", &self.rebuild)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Default for JobOptions {
     fn default() -> Self {
         Self {

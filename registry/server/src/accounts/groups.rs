@@ -82,7 +82,7 @@ pub async fn group_put(
         Some(row) => row,
         None => begin(context, &write, name).await?,
     };
-    let accounts = named(&write, &members.members).await?;
+    let accounts = accounts_named(&write, &members.members).await?;
     set_members(&write, &row, &accounts).await?;
     let after = view(&write, row).await?;
     if before.as_ref() != Some(&after) {
@@ -152,7 +152,10 @@ fn check_members(names: &[String]) -> Result<(), AppError> {
 }
 
 /// The accounts with these names.
-async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, AppError> {
+pub(crate) async fn accounts_named(
+    write: &Write,
+    names: &[String],
+) -> Result<Vec<account::Model>, AppError> {
     let found = accounts::accounts_by_names(write, names).await?;
     let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {

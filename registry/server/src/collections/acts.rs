@@ -13,6 +13,7 @@ use a2a_registry_store::{Handle, Write, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::accounts::groups::accounts_named;
 use crate::agents::shown_collections::follow_audience;
 use crate::audience::{check_groups, groups_in, groups_named, kept, named_by_id};
 use crate::caller::Caller;
@@ -133,6 +134,7 @@ async fn put(
         None => None,
     };
     let owners = accounts_named(&write, &content.owners).await?;
+    let owners: Vec<Uuid> = owners.iter().map(|owner| owner.id).collect();
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let now = ledger.now().0;
     let (id, created_at) = match &known {
@@ -226,18 +228,6 @@ fn check_description(description: &str) -> Result<(), AppError> {
     }
     let detail = format!("a description has at most {MAX_DESCRIPTION} characters, without U+0000");
     Err(AppError::invalid("/description", detail))
-}
-
-/// The accounts with these names.
-async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<Uuid>, AppError> {
-    let found = accounts::accounts_by_names(write, names).await?;
-    let missing = |name: &&String| found.iter().all(|account| account.name != **name);
-    if let Some(name) = names.iter().find(missing) {
-        return Err(AppError::conflict(format!(
-            "There is no account {name}; make it first."
-        )));
-    }
-    Ok(found.iter().map(|account| account.id).collect())
 }
 
 async fn view(

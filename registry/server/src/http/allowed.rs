@@ -69,14 +69,6 @@ impl Addresses {
     }
 }
 
-impl std::fmt::Debug for Addresses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Addresses")
-            .field("table", &self.table.len())
-            .finish_non_exhaustive()
-    }
-}
-
 fn entry(path: &str, mut methods: BTreeSet<String>) -> RouteMethods {
     if methods.contains("GET") {
         methods.insert("HEAD".into());
