@@ -90,12 +90,25 @@ fn build(limits: &LimitsConfig) -> OpenApi {
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
     );
     other_addresses::add(&mut document);
+    tag_by_resource(&mut document);
     describe_path_parts(&mut document);
     demand_tokens(&mut document);
     answers::complete(&mut document);
     examples::place(&mut document);
     state_limits(&mut document, limits);
     document
+}
+
+/// Groups each operation by the resource in its path, unless its handler states another group.
+fn tag_by_resource(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let below = path.strip_prefix("/v1").unwrap_or(path);
+        let resource = below.split(['/', ':']).nth(1).unwrap_or_default();
+        for operation in operations::methods_mut(item) {
+            let tags = operation.tags.take();
+            operation.tags = tags.or_else(|| Some(vec![resource.to_owned()]));
+        }
+    }
 }
 
 /// Adds the parts of every path that stand for something to the parameters of its operations.

@@ -28,7 +28,6 @@ pub async fn me(caller: SignedIn) -> Answer {
 
 /// List accounts, newest first
 #[utoipa::path(
-    tag = "accounts",
     params(PageRequest),
     responses((status = 200, description = "A page of accounts", body = AccountList))
 )]
@@ -40,7 +39,6 @@ pub async fn account_list(caller: Require<ReadAccounts>, page: Query<PageRequest
 
 /// Create an account
 #[utoipa::path(
-    tag = "accounts",
     request_body = NewAccount,
     responses(
         (status = 201, description = "The account", body = Account),
@@ -55,7 +53,6 @@ pub async fn account_create(caller: Require<Administer>, new: Body<NewAccount>) 
 
 /// Show an account
 #[utoipa::path(
-    tag = "accounts",
     responses(
         (status = 200, description = "The account", body = Account,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -77,7 +74,6 @@ pub async fn account_show(
 ///
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the account is now.
 #[utoipa::path(
-    tag = "accounts",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = AccountPatch,
     responses(
@@ -101,7 +97,6 @@ pub async fn account_patch(
 
 /// List groups, newest first
 #[utoipa::path(
-    tag = "groups",
     params(PageRequest),
     responses((status = 200, description = "A page of groups", body = GroupList))
 )]
@@ -113,7 +108,6 @@ pub async fn group_list(caller: Require<ReadAccounts>, page: Query<PageRequest>)
 
 /// Show a group of the origin `admin`
 #[utoipa::path(
-    tag = "groups",
     responses(
         (status = 200, description = "The group", body = Group,
          headers(("ETag" = String, description = "Changes when the response changes"))),
@@ -135,7 +129,6 @@ pub async fn group_show(
 ///
 /// Without `If-Match` the change is made to whatever the group is now.
 #[utoipa::path(
-    tag = "groups",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = GroupMembers,
     responses(
@@ -158,7 +151,6 @@ pub async fn group_put(
 
 /// Delete a group; its accounts stay
 #[utoipa::path(
-    tag = "groups",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
     responses(
         (status = 204, description = "The group is deleted"),

@@ -16,7 +16,6 @@ use crate::paging::PageRequest;
 ///
 /// The secret is only in this response; the registry stores its hash. Accounts make their own tokens, admins everybody's.
 #[utoipa::path(
-    tag = "tokens",
     request_body = NewToken,
     responses(
         (status = 201, description = "The token, with its secret", body = CreatedToken),
@@ -33,7 +32,6 @@ pub async fn token_create(caller: Require<Read>, new: Body<NewToken>) -> Answer 
 ///
 /// Everybody's for an admin, otherwise the caller's own.
 #[utoipa::path(
-    tag = "tokens",
     params(PageRequest),
     responses((status = 200, description = "A page of tokens", body = TokenList))
 )]
@@ -47,7 +45,6 @@ pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Answ
 ///
 /// Accounts revoke their own tokens, by one that may as much; admins everybody's.
 #[utoipa::path(
-    tag = "tokens",
     responses(
         (status = 204, description = "The token is revoked"),
         (status = 409, description = "It is the last way in of an admin"),

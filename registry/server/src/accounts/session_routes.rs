@@ -15,7 +15,6 @@ use crate::paging::PageRequest;
 ///
 /// Everybody's for an admin, otherwise the caller's own. Sessions are begun on the pages; the API takes tokens only.
 #[utoipa::path(
-    tag = "sessions",
     params(PageRequest),
     responses((status = 200, description = "A page of sessions", body = SessionList))
 )]
@@ -27,7 +26,6 @@ pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> An
 
 /// Show one session
 #[utoipa::path(
-    tag = "sessions",
     responses((status = 200, description = "The session", body = Session,
         headers(("ETag" = String, description = "Changes when the response changes"))))
 )]
@@ -45,7 +43,6 @@ pub async fn session_show(
 ///
 /// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
 #[utoipa::path(
-    tag = "sessions",
     responses(
         (status = 204, description = "The session is revoked"),
         (status = 409, description = "It is the last way in of an admin"),

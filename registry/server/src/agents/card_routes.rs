@@ -62,7 +62,6 @@ pub struct VersionQuery {
 /// be converted. `a2a-registry lint --rules` explains them; `convert.no-client` means that no client of that version
 /// can call the agent.
 #[utoipa::path(
-    tag = "agents",
     params(CardQuery),
     security((), ("token" = [])),
     responses(
@@ -103,7 +102,6 @@ pub async fn agent_card(
 /// As `/v1/agents/{agent}/card` with `as`: `/agents/{agent}/as/1.0/` is the base URL for a resolver that reads cards
 /// of 1.0 alone.
 #[utoipa::path(
-    tag = "agents",
     params(VersionQuery),
     security((), ("token" = [])),
     responses(

@@ -20,7 +20,6 @@ use crate::paging::PageRequest;
 
 /// Show an agent
 #[utoipa::path(
-    tag = "agents",
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The agent", body = Agent,
@@ -37,7 +36,6 @@ pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -
 
 /// List the stored versions of an agent's card, newest first
 #[utoipa::path(
-    tag = "agents",
     params(PageRequest),
     security((), ("token" = [])),
     responses((status = 200, description = "A page of versions", body = VersionList))
@@ -53,7 +51,6 @@ pub async fn agent_versions(caller: Anyone, agent: AgentRef, page: Query<PageReq
 /// Each change has its pointer, the old and the new value, and the reason for its class. By default the newest version
 /// is compared with the served one.
 #[utoipa::path(
-    tag = "agents",
     params(DiffQuery),
     security((), ("token" = [])),
     responses(
@@ -78,7 +75,6 @@ pub async fn agent_diff(
 ///
 /// By default those of the shown version; a version that the caller may not see is not found.
 #[utoipa::path(
-    tag = "agents",
     params(FindingsQuery),
     security((), ("token" = [])),
     responses(
@@ -104,7 +100,6 @@ pub async fn agent_findings(
 /// By meaning if the registry has a model, else by the agent's most telling words. Neither the agent itself nor its
 /// duplicates are among them; the latter are in `duplicates`.
 #[utoipa::path(
-    tag = "agents",
     params(SimilarQuery),
     security((), ("token" = [])),
     responses(
@@ -127,7 +122,6 @@ pub async fn agent_similar(
 
 /// Put an agent on hold: only curators see it
 #[utoipa::path(
-    tag = "agents",
     request_body = Act,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
@@ -142,7 +136,6 @@ pub async fn agent_suspend(caller: Require<Curate>, agent: AgentRef, act: Body<A
 
 /// Deprecate an agent
 #[utoipa::path(
-    tag = "agents",
     request_body = Deprecate,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
@@ -161,7 +154,6 @@ pub async fn agent_deprecate(
 
 /// Undo a deprecation
 #[utoipa::path(
-    tag = "agents",
     request_body = Act,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
@@ -180,7 +172,6 @@ pub async fn agent_undeprecate(
 
 /// Retire an agent permanently
 #[utoipa::path(
-    tag = "agents",
     request_body = Act,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
@@ -197,7 +188,6 @@ pub async fn agent_retire(caller: Require<Register>, agent: AgentRef, act: Body<
 ///
 /// Owners may narrow the visibility with its groups, and name the sponsor; curators may set everything.
 #[utoipa::path(
-    tag = "agents",
     request_body = AgentPatch,
     responses(
         (status = 200, description = "The updated agent", body = Agent),

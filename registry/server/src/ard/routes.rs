@@ -147,7 +147,6 @@ impl FromRequest for Part {
 ///
 /// The agents that `/v1/agents` finds for the same text and caller, in the same order, those with an identifier of catalogs.
 #[utoipa::path(
-    tag = "ard",
     request_body = SearchRequest,
     security((), ("token" = [])),
     responses(
@@ -170,7 +169,6 @@ pub async fn ard_search(caller: Anyone, part: Part, body: Body<SearchRequest>) -
 
 /// Count values over all matches (ARD)
 #[utoipa::path(
-    tag = "ard",
     request_body = ExploreRequest,
     security((), ("token" = [])),
     responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
@@ -190,7 +188,6 @@ pub async fn ard_explore(
 
 /// List entries (ARD)
 #[utoipa::path(
-    tag = "ard",
     params(ListQuery),
     security((), ("token" = [])),
     responses(
@@ -216,7 +213,6 @@ pub async fn ard_list(
 ///
 /// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
 #[utoipa::path(
-    tag = "ard",
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The entry", body = Entry),

@@ -13,7 +13,6 @@ use crate::precondition::Precondition;
 
 /// List the collections that the caller may see
 #[utoipa::path(
-    tag = "collections",
     security((), ("token" = [])),
     responses((status = 200, description = "The collections, by name", body = CollectionList))
 )]
@@ -27,7 +26,6 @@ pub async fn collection_list(caller: Anyone) -> Answer {
 ///
 /// Its agents are those of a search with `collection=NAME`.
 #[utoipa::path(
-    tag = "collections",
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The collection", body = Collection,
@@ -51,7 +49,6 @@ pub async fn collection_show(
 /// Without `If-Match` the change is made to whatever the collection is now. A name has lower-case letters, digits and
 /// `.`, `_`, `-`, 64 at most.
 #[utoipa::path(
-    tag = "collections",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = CollectionContent,
     responses(
@@ -75,7 +72,6 @@ pub async fn collection_put(
 
 /// Delete a collection; its agents stay
 #[utoipa::path(
-    tag = "collections",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
     responses(
         (status = 204, description = "The collection is deleted"),

@@ -25,7 +25,6 @@ use crate::paging::PageRequest;
 ///
 /// The first crawl has begun when the response is sent. A token is required unless the registry is open.
 #[utoipa::path(
-    tag = "domains",
     request_body = Registration,
     security((), ("token" = [])),
     responses(
@@ -49,7 +48,6 @@ pub async fn domain_register(caller: Registrant, registration: Body<Registration
 /// some are refused or the database fails, the others are registered all the same; sent again, the request gives the same
 /// results. The first crawls share the crawler with the visits that other accounts have requested.
 #[utoipa::path(
-    tag = "domains",
     request_body = BulkRegistration,
     responses((status = 200, description = "One result for each registration", body = BulkRegistrationOutcome))
 )]
@@ -88,7 +86,6 @@ pub async fn domain_register_all(
 ///
 /// All domains for callers who see everything, otherwise the caller's own.
 #[utoipa::path(
-    tag = "domains",
     params(PageRequest),
     responses((status = 200, description = "A page of domains", body = DomainList))
 )]
@@ -100,7 +97,6 @@ pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> Ans
 
 /// Show a domain
 #[utoipa::path(
-    tag = "domains",
     security((), ("token" = [])),
     responses(
         (status = 200, description = "The domain", body = DomainView,
@@ -120,7 +116,6 @@ pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef
 /// The admission rules may then decide about what the host serves at its own places and, with `account`, about the card
 /// URLs that this account registers of it. Neither makes anybody the owner.
 #[utoipa::path(
-    tag = "domains",
     request_body = Vouch,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
@@ -142,7 +137,6 @@ pub async fn domain_vouch(
 /// proved. The domain is not proved by it: no trust level and no URN follow. Vouching for the same account again sets
 /// reason and expiry anew.
 #[utoipa::path(
-    tag = "domains",
     request_body = NewOwnerVouch,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
@@ -162,7 +156,6 @@ pub async fn owner_vouch_set(
 
 /// End the vouch for an account as owner of a host
 #[utoipa::path(
-    tag = "domains",
     responses((status = 204, description = "Nobody is vouched for as owner any more"))
 )]
 #[delete("/v1/domains/{domain}/owner-vouch")]
@@ -176,7 +169,6 @@ pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> 
 /// For curators the proofs of every account are checked. The response has one entry per check, with the expected text
 /// and what was found instead.
 #[utoipa::path(
-    tag = "domains",
     responses(
         (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
         (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
@@ -193,7 +185,6 @@ pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Answ
 ///
 /// For its owner and for curators. The new owner has to publish a proof of its own.
 #[utoipa::path(
-    tag = "domains",
     request_body = Transfer,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
@@ -214,7 +205,6 @@ pub async fn domain_transfer(
 ///
 /// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
 #[utoipa::path(
-    tag = "domains",
     request_body = NewGeneration,
     responses((status = 200, description = "The updated domain", body = DomainView))
 )]
@@ -233,7 +223,6 @@ pub async fn domain_new_generation(
 ///
 /// For its owner and for curators.
 #[utoipa::path(
-    tag = "domains",
     request_body = DomainPatch,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
@@ -254,7 +243,6 @@ pub async fn domain_patch(
 ///
 /// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
 #[utoipa::path(
-    tag = "domains",
     request_body = PublicJwk,
     responses(
         (status = 200, description = "The updated domain", body = DomainView),
@@ -276,7 +264,6 @@ pub async fn key_enrol(
 
 /// Withdraw an enrolled key
 #[utoipa::path(
-    tag = "domains",
     responses(
         (status = 204, description = "The key is withdrawn"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -290,7 +277,6 @@ pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid
 
 /// Crawl a domain at the earliest time that the rate limits allow
 #[utoipa::path(
-    tag = "domains",
     request_body(content = Option<Recrawl>, description = "Optional"),
     security((), ("token" = [])),
     responses(
@@ -311,7 +297,6 @@ pub async fn domain_recrawl(
 
 /// Delete a domain and retire its agents
 #[utoipa::path(
-    tag = "domains",
     responses(
         (status = 204, description = "The domain is deleted"),
         (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
@@ -328,7 +313,6 @@ pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Answ
 /// The source is removed with its last registration. The last registration of an approved agent's source cannot be
 /// withdrawn.
 #[utoipa::path(
-    tag = "domains",
     responses(
         (status = 204, description = "The registration is withdrawn"),
         (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),

@@ -60,7 +60,6 @@ pub struct EventQuery {
 /// With `Accept: text/event-stream`, a stream that stays open until the client closes it. It starts after
 /// `Last-Event-ID`, or else after `after`.
 #[utoipa::path(
-    tag = "events",
     params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Sequence number after which a stream continues")),
     responses((status = 200, description = "A page of events, or a stream of them", content(
         (EventList = "application/json"),

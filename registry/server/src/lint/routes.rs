@@ -15,7 +15,6 @@ use crate::lint;
 /// The body is the card, of at most 1 MiB. Nothing is fetched and nothing is stored. Without a token it counts as a
 /// change for the limit of the caller's address.
 #[utoipa::path(
-    tag = "cards",
     request_body = Card,
     security((), ("token" = [])),
     responses(

@@ -20,7 +20,6 @@ use crate::precondition::Precondition;
 
 /// Show a policy set, the newest by default
 #[utoipa::path(
-    tag = "policies",
     params(sets::PoliciesQuery),
     responses(
         (status = 200, description = "The policy set; the `ETag` is its number", body = Policies,
@@ -45,7 +44,6 @@ pub async fn policies_show(caller: Require<SeeAll>, query: Query<sets::PoliciesQ
 /// `allow_no_permit` is true, and one that hides every listed agent from every kind of caller unless `preview` has the token of
 /// its preview.
 #[utoipa::path(
-    tag = "policies",
     params(("If-Match" = Option<String>, Header, description = "The number of the newest set that is known, in quotes")),
     request_body = NewPolicies,
     responses(
@@ -67,7 +65,6 @@ pub async fn policies_put(
 
 /// List the policy sets that were made, newest first
 #[utoipa::path(
-    tag = "policies",
     params(PageRequest),
     responses((status = 200, description = "A page of policy sets", body = PolicyHistory))
 )]
@@ -98,7 +95,6 @@ pub async fn policy_decide(caller: Anyone, request: Body<DecisionRequest>) -> An
 /// Every agent is decided about under the newest set and under this one, for each kind of caller that a policy of either
 /// names, which takes a while where there are many agents. Nothing is changed.
 #[utoipa::path(
-    tag = "policies",
     request_body = NewPolicies,
     responses((status = 200, description = "What would change", body = PolicyPreview))
 )]
@@ -113,7 +109,6 @@ pub async fn policies_preview(
 
 /// Test how policies decide
 #[utoipa::path(
-    tag = "policies",
     request_body = PolicyCases,
     responses((status = 200, description = "How each case was decided", body = PolicyCaseResults))
 )]
@@ -131,7 +126,6 @@ pub async fn policies_test(
 /// Counted are decisions about registering, admitting and calling, and answers about agents that were found, as far as this
 /// registry could follow; days are kept for 90 days.
 #[utoipa::path(
-    tag = "policies",
     responses(
         (status = 200, description = "What it would have changed", body = DryRun),
         (status = 404, description = "The newest set has no policy with this identifier"),

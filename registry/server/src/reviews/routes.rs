@@ -50,7 +50,6 @@ pub struct ReviewQuery {
 ///
 /// Callers who do not see everything get the reviews of their own agents.
 #[utoipa::path(
-    tag = "reviews",
     params(ReviewQuery),
     responses((status = 200, description = "A page of reviews", body = ReviewList))
 )]
@@ -84,7 +83,6 @@ pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> An
 
 /// Show a review
 #[utoipa::path(
-    tag = "reviews",
     responses(
         (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,
          headers(("ETag" = String, description = "Changes when the response changes"))),

@@ -19,7 +19,6 @@ use crate::reviews::{
 
 /// Approve the content a review is about
 #[utoipa::path(
-    tag = "reviews",
     request_body = ReviewDecision,
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
@@ -38,7 +37,6 @@ pub async fn review_approve(
 
 /// Reject the content a review is about
 #[utoipa::path(
-    tag = "reviews",
     request_body = ReviewDecision,
     responses(
         (status = 200, description = "The updated review; still open if further accounts must approve", body = Review),
@@ -60,7 +58,6 @@ pub async fn review_reject(
 /// For an account that is both curator and admin, where others must approve. A review of the kind `break_glass` opens, by
 /// which others confirm it; without that what was before returns.
 #[utoipa::path(
-    tag = "reviews",
     request_body = ReviewDecision,
     responses(
         (status = 200, description = "The review by which others confirm it", body = Review),
@@ -79,7 +76,6 @@ pub async fn review_break_glass(
 
 /// Take back one's own approval of a review that is still open
 #[utoipa::path(
-    tag = "reviews",
     responses(
         (status = 200, description = "The updated review", body = Review),
         (status = 409, description = "The review is closed, or the caller has not approved it"),
@@ -95,7 +91,6 @@ pub async fn approval_withdraw(caller: Require<Approve>, review: ReviewId) -> An
 ///
 /// Each decision is made or not made as a whole, one after the other, and has a result of its own.
 #[utoipa::path(
-    tag = "reviews",
     request_body = BulkDecision,
     responses((status = 200, description = "One result for each decision", body = BulkOutcome))
 )]
@@ -122,7 +117,6 @@ pub async fn review_decide_all(caller: Require<Approve>, what: Body<BulkDecision
 ///
 /// Curators comment on every review, publishers on those of their own agents.
 #[utoipa::path(
-    tag = "reviews",
     request_body = NewComment,
     responses(
         (status = 201, description = "The comment", body = ReviewComment),
@@ -143,7 +137,6 @@ pub async fn comment_add(
 ///
 /// What is absent stays as it is. Without `If-Match` the change is made to whatever the review is now.
 #[utoipa::path(
-    tag = "reviews",
     params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
     request_body = ReviewPatch,
     responses(
@@ -168,7 +161,6 @@ pub async fn review_patch(
 ///
 /// One that a change has set is lifted so only by an account that may approve that change alone.
 #[utoipa::path(
-    tag = "agents",
     request_body = Act,
     responses(
         (status = 200, description = "The updated agent", body = Agent),
@@ -185,7 +177,6 @@ pub async fn agent_resume(caller: Require<Curate>, agent: AgentRef, act: Body<Ac
 ///
 /// Curators decide what follows; nothing is hidden by a report.
 #[utoipa::path(
-    tag = "agents",
     request_body = NewReport,
     security((), ("token" = [])),
     responses(
@@ -203,7 +194,6 @@ pub async fn agent_report(caller: AnyoneWriting, agent: AgentRef, new: Body<NewR
 ///
 /// As the registry does by itself before an approval ends. The reason is the first comment on the review.
 #[utoipa::path(
-    tag = "agents",
     request_body = Act,
     responses(
         (status = 200, description = "The opened review", body = Review),

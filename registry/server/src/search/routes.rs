@@ -15,7 +15,6 @@ use crate::search::{lookup, search, suggest};
 /// Values of one parameter are combined with OR, different parameters with AND. Without `lifecycle` only listed agents
 /// are returned, to every caller.
 #[utoipa::path(
-    tag = "agents",
     params(SearchQuery),
     security((), ("token" = [])),
     responses((status = 200, description = "A page of agents", body = AgentList))
@@ -28,7 +27,6 @@ pub async fn agent_search(caller: Anyone, query: Query<SearchQuery>) -> Answer {
 
 /// Complete a prefix over names, skills and tags
 #[utoipa::path(
-    tag = "agents",
     params(SuggestQuery),
     security((), ("token" = [])),
     responses((status = 200, description = "Completions, best first", body = Suggestions))
@@ -43,7 +41,6 @@ pub async fn agent_suggest(caller: Anyone, query: Query<SuggestQuery>) -> Answer
 ///
 /// Exactly one parameter is required.
 #[utoipa::path(
-    tag = "agents",
     params(LookupQuery),
     security((), ("token" = [])),
     responses(
