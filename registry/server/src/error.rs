@@ -1,4 +1,4 @@
-//! Failures of acts, independent of the transport: a kind, a text for the caller, a text for the log.
+//! Errors of acts, independent of the transport: a kind, a text for the caller, a text for the log.
 
 use std::fmt;
 
@@ -6,40 +6,30 @@ use a2a_card::named_enum;
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
-/// The kind of a failure. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The resource does not exist, or is hidden from the caller.
     NotFound,
-    /// The request cannot be understood.
     Invalid,
-    /// A card that was sent is not JSON.
     NotJson,
-    /// A document that was sent is not an agent card.
     NotACard,
-    /// The caller must authenticate.
     Unauthenticated,
-    /// The caller may not do this.
     Forbidden,
     /// The request does not fit the present state.
     Conflict,
-    /// What is to be changed is not what the caller has seen.
+    /// The resource is not in the state that the caller has seen.
     Changed,
     /// No policy of a set permits finding agents.
     NoPermit,
     /// A set hides every agent, and its preview was not shown.
     PreviewNeeded,
-    /// The guard refuses the target.
     TargetRefused,
-    /// The domain is on `deny_domains`.
     DomainDenied,
-    /// A policy does not allow it.
     PolicyDenied,
-    /// A limit of the caller is reached.
     LimitReached,
     /// Too many requests in too short a time.
     TooManyRequests,
-    /// Temporarily unavailable: the database does not respond, or the load is too high.
+    /// The database does not respond, or the load is too high.
     Unavailable,
     /// The database accepts no writes.
     ReadOnly,
@@ -52,34 +42,30 @@ named_enum! {
     pub enum RefusalReason {
         /// An `Authorization` that is no bearer token.
         NoToken = "no_token",
-        /// A token that this registry never made, or that was revoked.
+        /// A token that this registry never issued, or that was revoked.
         UnknownToken = "unknown_token",
         /// A token past its end.
         EndedToken = "ended_token",
-        /// The account is disabled.
         DisabledAccount = "disabled_account",
-        /// The identity provider of the token's account has not confirmed the account for too long.
+        /// The identity provider has not confirmed the token's account for too long.
         SuspendedToken = "suspended_token",
-        /// An access token that is not in order.
+        /// An access token that is not valid.
         AccessToken = "access_token",
-        /// The identity provider's rules let this person or service not in.
+        /// The identity provider's rules do not admit this person or service.
         NotAdmitted = "not_admitted",
-        /// An answer to no attempt to sign in of this browser, or to one that has expired or was used.
+        /// An answer to no sign-in attempt of this browser, or to one that has expired or was used.
         Attempt = "attempt",
-        /// The identity provider has refused, or its answer is not in order.
+        /// The identity provider has refused, or its answer is not valid.
         ProviderAnswer = "provider_answer",
         /// The connection: a secret would travel in the clear.
         Connection = "connection",
-        /// Too many attempts.
         TooMany = "too_many",
     }
 }
 
-/// A failure.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
 pub struct AppError {
-    /// The kind.
     pub kind: ErrorKind,
     /// One sentence for the caller: what is wrong and what to do.
     pub public: String,
@@ -87,16 +73,16 @@ pub struct AppError {
     pub internal: Option<String>,
     /// Members of the request that are wrong: RFC 6901 pointer and sentence.
     pub members: Vec<(String, String)>,
-    /// Seconds after which trying again makes sense.
+    /// Seconds after which a retry makes sense.
     pub retry_after: Option<u32>,
-    /// Why a credential or a sign-in was refused, if that is the failure.
+    /// Set if a credential or a sign-in was refused.
     pub refusal: Option<RefusalReason>,
 }
 
 /// Characters of an identifier of the request that an error repeats.
 const QUOTED: usize = 200;
 
-/// An identifier as the request has it, cut where it is too long to be one.
+/// An identifier from the request, cut if it is too long to be one.
 fn bounded(identifier: impl fmt::Display) -> String {
     let identifier = identifier.to_string();
     match identifier.char_indices().nth(QUOTED) {
@@ -106,7 +92,6 @@ fn bounded(identifier: impl fmt::Display) -> String {
 }
 
 impl AppError {
-    /// A failure of that kind with a sentence for the caller.
     pub fn new(kind: ErrorKind, public: impl Into<String>) -> Self {
         Self {
             kind,
@@ -118,7 +103,7 @@ impl AppError {
         }
     }
 
-    /// This failure as a refusal of a credential or a sign-in.
+    /// Marks this error as a refusal of a credential or a sign-in.
     #[must_use]
     pub(crate) fn refused(self, reason: RefusalReason) -> Self {
         Self {
@@ -127,8 +112,7 @@ impl AppError {
         }
     }
 
-    /// This failure of an identity provider as a refusal: for this reason where something is not in order, and no refusal
-    /// where the provider does not respond.
+    /// Marks this error of an identity provider as a refusal for this reason, unless the provider does not respond.
     #[must_use]
     pub(crate) fn refused_by_provider(self, reason: RefusalReason) -> Self {
         match self.kind {
@@ -138,12 +122,11 @@ impl AppError {
         }
     }
 
-    /// The text for the log.
     pub(crate) fn for_log(&self) -> &str {
         self.internal.as_deref().unwrap_or(&self.public)
     }
 
-    /// Whether the database fails as a whole, so that a job which goes on with the next row would fail again.
+    /// Whether the database fails as a whole, so that a job which continues with the next row would fail again.
     pub(crate) const fn is_of_database(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
     }
@@ -154,59 +137,49 @@ impl AppError {
         Self::new(ErrorKind::NotFound, text)
     }
 
-    /// A waiver is missing, or has ended.
     pub fn no_waiver(id: impl fmt::Display) -> Self {
         Self::not_found(format!("There is no waiver {} in force.", bounded(id)))
     }
 
-    /// An agent is missing or hidden, by its id or URN as the request has it.
+    /// An agent is missing or hidden; `agent` is its id or URN from the request.
     pub fn no_agent(agent: impl fmt::Display) -> Self {
         Self::not_found(format!("Agent {} is not registered.", bounded(agent)))
     }
 
-    /// A domain is missing or hidden.
     pub fn no_domain(domain: impl fmt::Display) -> Self {
         Self::not_found(format!("Domain {} is not registered.", bounded(domain)))
     }
 
-    /// A version of an agent's card is missing or hidden.
     pub fn no_version(agent: impl fmt::Display, version: impl fmt::Display) -> Self {
         let (agent, version) = (bounded(agent), bounded(version));
         Self::not_found(format!("Agent {agent} has no version {version}."))
     }
 
-    /// A review is missing.
     pub fn no_review(review: impl fmt::Display) -> Self {
         Self::not_found(format!("Review {} does not exist.", bounded(review)))
     }
 
-    /// A token is missing.
     pub fn no_token(token: impl fmt::Display) -> Self {
         Self::not_found(format!("Token {} does not exist.", bounded(token)))
     }
 
-    /// A session is missing.
     pub fn no_session(session: impl fmt::Display) -> Self {
         Self::not_found(format!("Session {} does not exist.", bounded(session)))
     }
 
-    /// An account is missing.
     pub fn no_account(account: impl fmt::Display) -> Self {
         Self::not_found(format!("Account {} does not exist.", bounded(account)))
     }
 
-    /// A group is missing.
     pub fn no_group(group: impl fmt::Display) -> Self {
         Self::not_found(format!("Group {} does not exist.", bounded(group)))
     }
 
-    /// A saved search is missing.
     pub fn no_saved_search(search: impl fmt::Display) -> Self {
         let search = bounded(search);
         Self::not_found(format!("Saved search {search} does not exist."))
     }
 
-    /// A collection is missing or hidden.
     pub fn no_collection(collection: impl fmt::Display) -> Self {
         let collection = bounded(collection);
         Self::not_found(format!("Collection {collection} does not exist."))
@@ -237,7 +210,6 @@ impl AppError {
         Self::new(ErrorKind::LimitReached, text)
     }
 
-    /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self {
@@ -257,7 +229,6 @@ impl AppError {
         }
     }
 
-    /// Temporarily unavailable.
     pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
@@ -311,7 +282,6 @@ impl From<IndexError> for AppError {
     }
 }
 
-/// The reason why the registry does not start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(pub String);

@@ -1,4 +1,5 @@
-//! The forms of the account page that end something: a token, a session, the feed. Each asks first, and names what ends.
+//! The forms of the account page that end something: a token, a session, the feed. Each asks for confirmation first,
+//! and names what ends.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -21,7 +22,6 @@ use crate::pages::text::LINE;
 use crate::pages::{moment, page, text};
 use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
 
-/// A row to revoke.
 #[derive(Deserialize)]
 pub(crate) struct RevokeForm {
     id: Uuid,
@@ -31,7 +31,7 @@ pub(crate) struct RevokeForm {
 
 impl FormFields for RevokeForm {}
 
-/// The form of the feed, of which an account has one.
+/// An account has one feed, so the form needs no id.
 #[derive(Deserialize)]
 pub(crate) struct FeedForm {
     #[serde(default)]
@@ -40,10 +40,6 @@ pub(crate) struct FeedForm {
 
 impl FormFields for FeedForm {}
 
-/// Revokes a token, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn token_end(form: FormOf<Read, RevokeForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
@@ -73,7 +69,7 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
         }
         None => "It was not used yet.".to_owned(),
     };
-    // The beginning of a token that an operator chose is not kept.
+    // The beginning of a token that an operator chose is not stored.
     let prefix = match token.prefix.as_str() {
         "" => String::new(),
         prefix => format!(" ({prefix}…)"),
@@ -98,10 +94,6 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
 
 const OWN_SESSION: &str = "Your own session on this page: you will be signed out.";
 
-/// Revokes a session, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
     let (caller, id) = (&form.visitor.caller, form.fields.id);
     if form.fields.confirm.is_given() {
@@ -132,10 +124,7 @@ pub(crate) async fn session_end(form: FormOf<Read, RevokeForm>) -> Answer {
     Ok(page(StatusCode::OK, &confirmation))
 }
 
-/// Gives the feed a new address, and shows it; once that is confirmed, where it takes an address away.
-///
-/// # Errors
-/// As the act.
+/// Gives the feed a new address and shows it; after a confirmation if that replaces an address.
 pub(crate) async fn feed_renewed(form: FormOf<Read, FeedForm>) -> Answer {
     let title = "Give the feed a new address";
     if let Some(confirmation) =
@@ -149,10 +138,6 @@ pub(crate) async fn feed_renewed(form: FormOf<Read, FeedForm>) -> Answer {
     Ok(page(StatusCode::CREATED, &found))
 }
 
-/// Ends the feed, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn feed_ended(form: FormOf<Read, FeedForm>) -> Answer {
     let title = "End the feed";
     if let Some(confirmation) =
@@ -164,7 +149,7 @@ pub(crate) async fn feed_ended(form: FormOf<Read, FeedForm>) -> Answer {
     Ok(back())
 }
 
-/// The page that asks before the feed loses its address; `None` once that is confirmed, and where there is no address.
+/// The page that asks before the feed loses its address; `None` once confirmed, and if there is no address.
 async fn feed_confirmation(
     context: &Context,
     form: &FormOf<Read, FeedForm>,
@@ -191,7 +176,6 @@ async fn feed_confirmation(
     }))
 }
 
-/// The session that the caller uses.
 pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
     match caller.account.as_ref()?.credential {
         Credential::Session(id) => Some(id),
@@ -199,7 +183,7 @@ pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
     }
 }
 
-/// A confirmation page that leads back to the account; what is to be confirmed is still empty.
+/// A confirmation page that leads back to the account; what is to be confirmed is left empty.
 fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
         frame: Frame::of(context.config(), "account", visitor),

@@ -3,7 +3,6 @@
 use crate::config::section::section;
 
 section! {
-    /// `[mcp]`: whether clients of the Model Context Protocol are served at `/mcp`.
     pub struct McpConfig {
         /// Whether `POST /mcp` is served; it is not found otherwise.
         pub enabled: bool = true,

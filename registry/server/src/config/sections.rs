@@ -20,31 +20,18 @@ use crate::config::{
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// `[server]`
     pub server: ServerConfig,
-    /// `[store]`
     pub store: StoreConfig,
-    /// `[crawler]`
     pub crawler: CrawlerConfig,
-    /// `[governance]`
     pub governance: GovernanceConfig,
-    /// `[identity]`
     pub identity: IdentityConfig,
-    /// `[search]`
     pub search: SearchConfig,
-    /// `[federation]`
     pub federation: FederationConfig,
-    /// `[embedding]`
     pub embedding: EmbeddingConfig,
-    /// `[mcp]`
     pub mcp: McpConfig,
-    /// `[ard]`
     pub ard: ArdConfig,
-    /// `[a2a]`
     pub a2a: A2aConfig,
-    /// `[limits]`
     pub limits: LimitsConfig,
-    /// `[log]`
     pub log: LogConfig,
 }
 
@@ -60,9 +47,8 @@ section! {
         pub public_url: String,
         /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
         pub tls_cert: Option<PathBuf>,
-        /// PEM private key.
         pub tls_key: Option<PathBuf>,
-        /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
+        /// Addresses and networks of proxies whose `X-Forwarded-For` is trusted, and which are exempt from
         /// `limits.connections_per_address`.
         #[serde(deserialize_with = "parse_networks")]
         pub trusted_proxies: Vec<IpNet>,
@@ -71,7 +57,7 @@ section! {
     }
 }
 
-/// Networks, and single addresses as networks of one; those of IPv4 within IPv6 as clients' addresses are compared, in IPv4.
+/// Networks, and single addresses as networks of one; IPv4 within IPv6 becomes IPv4, as for clients' addresses.
 fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let read = texts.iter().map(|text| {
@@ -105,7 +91,7 @@ section! {
         pub database: DatabaseUrl,
         /// A file with the URL, instead of `database`.
         pub database_file: Option<PathBuf>,
-        /// What was in `database_file` when the configuration was read.
+        /// The content of `database_file` when the configuration was read.
         #[serde(skip)]
         pub(crate) database_read: DatabaseUrl,
         /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
@@ -117,13 +103,10 @@ section! {
     }
 }
 
-/// `PRAGMA synchronous`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SynchronousConfig {
-    /// `NORMAL`
     Normal,
-    /// `FULL`
     Full,
 }
 
@@ -159,9 +142,7 @@ section! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AllowPorts {
-    /// Only these ports.
     List(Vec<u16>),
-    /// Only this port.
     One(u16),
     /// `"any"`; any other word is refused when the configuration is validated.
     Word(String),
@@ -173,14 +154,13 @@ impl Default for AllowPorts {
     }
 }
 
-/// Who may register domains and cards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registration {
     /// Holders of a token.
     #[default]
     Token,
-    /// Anyone, as a nomination that waits for a curator.
+    /// Anyone, as a nomination that a curator must approve.
     Open,
 }
 
@@ -198,7 +178,7 @@ pub struct GovernanceConfig {
     pub approve_all: bool,
     /// Whether neither the accounts that registered an agent nor its owner may decide its reviews.
     pub four_eyes: bool,
-    /// The days after which an approval ends unless somebody approves the content again. Unset: never.
+    /// The days after which an approval ends unless the content is approved again. Unset: never.
     pub recertify_after: Option<u16>,
     /// How many accounts must approve.
     pub deciders: DecidersConfig,
@@ -219,12 +199,12 @@ section! {
 }
 
 impl GovernanceConfig {
-    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: what it is about
+    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: its subject
     /// was approved before.
     pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
         let needed = match (kind, class) {
             (ReviewKind::Report, _) => 1,
-            // All of the served content is approved anew in a recertification, as with a first card.
+            // A recertification approves all of the served content anew, like a first card.
             (_, None) => self.deciders.first,
             (_, Some(ChangeClass::None | ChangeClass::Low)) => self.deciders.low,
             (_, Some(ChangeClass::High)) => self.deciders.high,
@@ -233,23 +213,21 @@ impl GovernanceConfig {
         u32::from(needed.max(1))
     }
 
-    /// The term of an approval in microseconds; `None` where approvals do not end.
+    /// The term of an approval in microseconds; `None` if approvals do not end.
     pub fn term(&self) -> Option<i64> {
         self.recertify_after.map(|days| i64::from(days) * DAY)
     }
 
-    /// Whether one account may approve a change of this class, or a first card, that it has registered itself.
+    /// Whether an account may approve a change of this class, or a first card, that it has registered itself.
     pub fn registrant_may_approve(&self, class: Option<ChangeClass>) -> bool {
         !self.four_eyes && self.approvals_needed(ReviewKind::Admission, class) == 1
     }
 }
 
-/// The fewest days of a term: a day longer than the notice that is given of its end.
+/// One day more than the advance notice of its end.
 pub const MIN_TERM_DAYS: u16 = 15;
-/// The most days of a term.
 pub const MAX_TERM_DAYS: u16 = 3650;
 
-/// The most accounts that may be demanded for an approval.
 pub const MAX_DECIDERS: u8 = 9;
 
 section! {
@@ -269,7 +247,8 @@ section! {
 }
 
 section! {
-    /// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not hold for admins.
+    /// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not apply to
+    /// admins.
     pub struct LimitsConfig {
         /// Agents of one domain.
         pub agents_per_domain: usize = 50,
@@ -286,7 +265,7 @@ section! {
         pub pending_nominations: u64 = 20,
         /// Anonymous writes per minute and address.
         pub anonymous_writes_per_minute: u32 = 30,
-        /// Connections open at once; fewer where the process may not open enough files.
+        /// Connections open at once; fewer if the process may not open enough files.
         pub connections: usize = 10_000,
         /// Connections open at once from one address, `trusted_proxies` excepted.
         pub connections_per_address: usize = 256,
@@ -301,14 +280,14 @@ section! {
         pub unread_megabytes_per_address: u64 = 32,
         /// Size of a JSON request in bytes.
         pub json_bytes: usize = 64 * 1024,
-        /// Characters of `q`.
+        /// Maximum length of `q`, in characters.
         pub query_chars: usize = 512,
         /// Filter values of one search.
         pub filters: usize = 20,
         /// Facets of one search.
         pub facets: usize = 12,
-        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one account;
-        /// callers without one have half as many places of their own.
+        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one
+        /// account; callers without one have half as many slots of their own.
         pub streams: usize = 100,
         /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
         pub card_cache_megabytes: u64 = 128,
@@ -316,7 +295,6 @@ section! {
 }
 
 section! {
-    /// `[log]`: filter and format of the log on standard error.
     pub struct LogConfig {
         /// Log filter, such as `info` or `a2a_registry=debug,warn`.
         pub filter: String = "info,actix_server=warn,rmcp=error,tantivy=warn,sqlx=warn,sea_orm_migration=warn".into(),
@@ -325,11 +303,9 @@ section! {
     }
 }
 
-/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
     Text,
     /// One JSON object a line.
     Json,

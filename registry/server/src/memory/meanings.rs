@@ -18,18 +18,15 @@ use crate::memory::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
 
-/// The most queries that the encoder has at once: it serves them in the order in which they come, so they are few.
+/// Maximum number of queries in the encoder: it serves them in the order in which they come, so they are few.
 const ENCODED_AT_ONCE: usize = 8;
 
 named_enum! {
-    /// The mode of a search.
     #[derive(Serialize, Deserialize)]
     pub enum Mode {
-        /// Full text only.
         Lexical = "lexical",
         /// Full text and semantic.
         Hybrid = "hybrid",
-        /// Semantic only.
         Semantic = "semantic",
     }
 }
@@ -57,7 +54,6 @@ pub(crate) struct Meanings {
     pub(crate) permits: Arc<FairSemaphore>,
 }
 
-/// The model that searches use.
 #[derive(Debug)]
 pub(crate) struct ServingModel {
     pub(crate) embedder: Arc<dyn Embedder>,
@@ -65,16 +61,13 @@ pub(crate) struct ServingModel {
     pub(crate) cutoff: f32,
 }
 
-/// The progress of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProgress {
-    /// Its id.
     pub model: String,
-    /// Its display name.
     pub name: String,
     /// Agents that have vectors.
     pub agents: usize,
-    /// Bytes of memory that these take.
+    /// The memory that these take, in bytes.
     pub memory: usize,
     /// The similarity cutoff, once it is calibrated.
     pub cutoff: Option<f32>,
@@ -105,7 +98,7 @@ pub(crate) struct QueryMeaning {
 }
 
 impl Meanings {
-    /// No model yet; a query waits for at most `patience`.
+    /// A query waits for at most `patience`.
     pub(crate) fn new(patience: Duration) -> Self {
         Self {
             serving: ArcSwapOption::empty(),
@@ -127,7 +120,6 @@ impl Meanings {
         self.queries.run_pending_tasks();
     }
 
-    /// Whether a model serves.
     pub(crate) fn serves(&self) -> bool {
         self.serving.load().is_some()
     }
@@ -195,7 +187,6 @@ impl Meanings {
         Some(vector)
     }
 
-    /// Replaces the progress of a model.
     pub(crate) fn set_progress(&self, update: ModelProgress) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.retain(|known| known.model != update.model);

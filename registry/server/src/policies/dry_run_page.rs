@@ -16,20 +16,14 @@ use crate::pages::frame::Frame;
 use crate::pages::text::{self, LINE};
 use crate::policies::dry_run::policy_dry_run;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policy_dry_run.html")]
 struct DryRunPage {
     frame: Frame,
     told: DryRun,
-    /// The names of the agents that were asked about.
     names: HashMap<Uuid, String>,
 }
 
-/// Shows what a policy would have changed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(visitor: PageOf<SeeAll>, policy: PolicyRef) -> Answer {
     let told = policy_dry_run(&visitor.context, &visitor.caller, &policy.0).await?;
     let agents = told.resources.iter().filter_map(agent_of).collect();
@@ -39,7 +33,7 @@ pub(crate) async fn show(visitor: PageOf<SeeAll>, policy: PolicyRef) -> Answer {
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// The agent that was asked about; a domain is none.
+/// The agent that was asked about; `None` for a domain.
 fn agent_of(resource: &DryRunCount) -> Option<Uuid> {
     Uuid::try_parse(&resource.name).ok()
 }
@@ -49,7 +43,7 @@ impl DryRunPage {
         match agent_of(resource) {
             Some(id) => AgentName::new(id, &self.names),
             None => AgentName {
-                // Whose registration a policy refuses is not there to be linked.
+                // A policy that refuses a registration leaves nothing to link to.
                 link: None,
                 name: text::line(&resource.name, LINE),
             },

@@ -18,7 +18,6 @@ use crate::pages::trust::Badge;
 use crate::pages::{moment, text};
 use crate::policies::sets::{PoliciesQuery, policies_show};
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policies.html")]
 struct SetPage {
@@ -31,17 +30,12 @@ struct SetPage {
     edits: bool,
 }
 
-/// A template.
 pub(super) struct TemplateView {
     pub name: &'static str,
-    /// What it does.
     pub about: &'static str,
 }
 
 /// Shows a policy set.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
     let wanted: PoliciesQuery = query::read(request.query_string())?;
     let newest =
@@ -65,7 +59,6 @@ pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answe
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// The templates, each with what it does.
 pub(super) fn templates() -> Vec<TemplateView> {
     let view = |(name, text): &(&'static str, &'static str)| {
         let first = text.lines().next().unwrap_or_default();
@@ -78,7 +71,7 @@ pub(super) fn templates() -> Vec<TemplateView> {
 }
 
 impl SetPage {
-    /// The policies that are shipped, or those that somebody has written.
+    /// The shipped policies, or the written ones.
     fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
         let policies = self.set.policies.iter();
         policies.filter(|one| one.shipped == are_shipped).collect()
@@ -104,7 +97,6 @@ impl SetPage {
         }
     }
 
-    /// What a policy does.
     fn effect_badge(effect: &str) -> Badge {
         let (tone, meaning) = match effect {
             "forbid" => ("bad", "It forbids, whatever permits."),

@@ -41,10 +41,6 @@ pub async fn feed_revoke(caller: Require<Read>) -> Answer {
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The feed with the secret of the path.
-///
-/// # Errors
-/// `not-found` for a secret that opens none.
 pub(crate) async fn show(context: web::Data<Context>, FeedSecret(secret): FeedSecret) -> Answer {
     let document = feed::feed_read(&context, &secret).await?;
     let body = document.render();

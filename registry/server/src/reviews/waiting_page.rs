@@ -1,4 +1,4 @@
-//! The page of what waits for the account that is signed in.
+//! The page of the pending tasks of the signed-in account.
 
 use std::collections::HashMap;
 
@@ -21,15 +21,13 @@ use crate::pages::{moment, text};
 use crate::reviews::waiting::{news_seen, waiting};
 use crate::reviews::words;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The time of the page, up to which its news can be noted as seen.
+    /// The time of the page, up to which its news can be marked as seen.
     now: Timestamp,
     waiting: Waiting,
-    /// The names of the agents that there are news of.
     names: HashMap<Uuid, String>,
 }
 
@@ -42,10 +40,6 @@ pub(crate) struct SeenForm {
 
 impl FormFields for SeenForm {}
 
-/// Shows it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
     let waiting = waiting(&visitor.context, &visitor.caller).await?;
     let frame = Frame::of(visitor.context.config(), "waiting", &visitor);
@@ -60,10 +54,6 @@ pub(crate) async fn show(visitor: PageOf<Read>) -> Answer {
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Notes the news as seen, and leads back to the page.
-///
-/// # Errors
-/// `form-refused`; `invalid-request` for what is no time.
 pub(crate) async fn seen(form: FormOf<Read, SeenForm>) -> Answer {
     let at: Result<Timestamp, String> = form.fields.at.parse();
     let at = at.map_err(|text| AppError::invalid("/at", text))?;

@@ -55,7 +55,6 @@ pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> Ans
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The form of the search page that saves the search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SaveForm {
@@ -65,7 +64,6 @@ pub(crate) struct SaveForm {
 
 impl FormFields for SaveForm {}
 
-/// The form of the account page that deletes a saved search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DeleteForm {
@@ -75,10 +73,8 @@ pub(crate) struct DeleteForm {
 
 impl FormFields for DeleteForm {}
 
-/// Saves a search for who is signed in, and goes to the account; a refusal is said above what was typed.
-///
-/// # Errors
-/// `form-refused`, and as the act where the search cannot be shown.
+/// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
+/// input.
 pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
     let new = NewSavedSearch {
         name: form.fields.name.trim().to_owned(),
@@ -97,10 +93,7 @@ pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
     Ok(page(problem.kind().status, &found))
 }
 
-/// Deletes a saved search of who is signed in, once that is confirmed.
-///
-/// # Errors
-/// `form-refused`, and as the act.
+/// Deletes a saved search of the signed-in visitor, once confirmed.
 pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
     let missing = || AppError::no_saved_search(&form.fields.id);
     let id = form.fields.id.parse().map_err(|_| missing())?;
