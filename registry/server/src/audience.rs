@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::config::IdentityConfig;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// The groups of a stored audience. One that cannot be read has no groups.
 pub(crate) fn groups_in(kept: Option<&str>) -> Vec<Uuid> {
@@ -67,7 +67,7 @@ pub(crate) async fn groups_named(
     caller: &Caller,
     names: &[String],
     present: &[Uuid],
-) -> Result<Vec<Uuid>, AppError> {
+) -> Result<Vec<Uuid>> {
     let own = caller.account.as_ref().map(|account| &account.groups);
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
@@ -91,7 +91,7 @@ pub(crate) fn check_groups(
     identity: &IdentityConfig,
     pointer: &str,
     names: &[String],
-) -> Result<(), AppError> {
+) -> Result<()> {
     let fits = |name: &String| (1..=MAX_GROUP).contains(&name.chars().count());
     if names.len() > MAX_AUDIENCE || !names.iter().all(fits) {
         let detail =

@@ -13,12 +13,12 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, RefusalReason, Result};
 use crate::identity::account_of;
 use crate::providers::Holder;
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
-pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
+pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller> {
     if let Some(provider) = context.providers.named_in(secret) {
         let holder = provider.access_token_holder(secret).await;
         let holder =
@@ -65,7 +65,7 @@ pub(crate) fn suspended_at(context: &Context, account: &account::Model) -> Optio
 }
 
 /// The caller for an access token: its account, with all that its roles allow.
-async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, AppError> {
+async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller> {
     let account = account_of(context, holder).await?;
     if account.disabled_at.is_some() {
         return Err(
@@ -84,7 +84,7 @@ async fn caller_of(
     roles: Roles,
     scopes: Option<Scopes>,
     credential: Credential,
-) -> Result<Caller, AppError> {
+) -> Result<Caller> {
     let groups = groups::groups_of(&context.store, &[account.id]).await?;
     Ok(Caller {
         network: None,
@@ -130,10 +130,7 @@ pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<
 
 /// Authenticates the reader of a feed by its secret; `None` for an unknown one, and if the account is disabled or
 /// suspended. The caller may only read the feed, and do no more than the token or session that made the feed could.
-pub(crate) async fn authenticate_feed(
-    context: &Context,
-    secret: &str,
-) -> Result<Option<Caller>, AppError> {
+pub(crate) async fn authenticate_feed(context: &Context, secret: &str) -> Result<Option<Caller>> {
     let found = feeds::feed_by_hash(&context.store, &hash(secret)).await?;
     let found = found
         .filter(|(_, account)| account.may_be_used() && suspended_at(context, account).is_none());
@@ -162,7 +159,7 @@ pub async fn authenticate_session(
     context: &Context,
     secret: &str,
     may_rotate: bool,
-) -> Result<Option<SessionCaller>, AppError> {
+) -> Result<Option<SessionCaller>> {
     let now = context.now().0;
     let found = sessions::session_by_hash(&context.store, &hash(secret), now).await?;
     let Some((session, account)) = found else {
@@ -192,7 +189,7 @@ async fn rotate(
     context: &Context,
     session: &session::Model,
     roles: &Roles,
-) -> Result<Option<String>, AppError> {
+) -> Result<Option<String>> {
     let secret = session_secret(context);
     let write = context.store.write().await?;
     let roles = roles.to_string();

@@ -8,7 +8,7 @@ use a2a_registry_search::ALWAYS;
 use uuid::Uuid;
 
 use crate::config::{GovernanceConfig, Registration};
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::policy_labels::{common_narrowing, narrowing};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,14 +117,14 @@ impl Caller {
             .is_some_and(|account| account.may(permission))
     }
 
-    pub fn account(&self) -> Result<&Account, AppError> {
+    pub fn account(&self) -> Result<&Account> {
         self.account.as_ref().ok_or_else(|| {
             AppError::unauthenticated("This needs a token: send it as `Authorization: Bearer …`.")
         })
     }
 
     /// The caller's account, if it has this permission.
-    pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
+    pub fn demand(&self, permission: Permission) -> Result<&Account> {
         match self.account()? {
             account if account.may(permission) => Ok(account),
             account => Err(AppError::forbidden(format!(
@@ -137,10 +137,7 @@ impl Caller {
 
     /// Refuses a caller who may not register: in an open registry anyone may without an account, but an account always
     /// needs the permission.
-    pub(crate) fn demand_registration(
-        &self,
-        governance: &GovernanceConfig,
-    ) -> Result<(), AppError> {
+    pub(crate) fn demand_registration(&self, governance: &GovernanceConfig) -> Result<()> {
         if self.account.is_some() || governance.registration == Registration::Token {
             self.demand(Permission::Register)?;
         }

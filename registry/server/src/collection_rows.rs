@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::audience::groups_in;
 use crate::caller::Caller;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::filters::checked;
 
 /// Where a request has the text of a filter.
@@ -43,7 +43,7 @@ pub(crate) fn sees_collection(caller: &Caller, row: &collection::Model) -> bool 
 }
 
 /// The text of a filter, with one space between its terms, and its parsed form.
-pub(crate) fn read_filter(text: &str) -> Result<(String, Filters), AppError> {
+pub(crate) fn read_filter(text: &str) -> Result<(String, Filters)> {
     if text.chars().count() > MAX_FILTER_TEXT {
         let detail = format!("at most {MAX_FILTER_TEXT} characters");
         return Err(AppError::invalid(FILTER, detail));
@@ -77,7 +77,7 @@ fn no_filter(name: &str) -> AppError {
     AppError::invalid(FILTER, detail)
 }
 
-fn terms(text: &str) -> Result<Vec<(String, String)>, AppError> {
+fn terms(text: &str) -> Result<Vec<(String, String)>> {
     let invalid = |detail: &str| AppError::invalid(FILTER, detail);
     let mut terms = Vec::new();
     let mut rest = text.trim_start();

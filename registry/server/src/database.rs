@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::memory::database::microseconds;
 
 pub fn heard_database(context: &Context) {
@@ -13,7 +13,7 @@ pub fn heard_database(context: &Context) {
 }
 
 /// Refuses to respond from caches once the database has not responded for longer than `stale_limit`.
-pub(crate) fn demand_database(context: &Context) -> Result<(), AppError> {
+pub(crate) fn demand_database(context: &Context) -> Result<()> {
     let heard = Duration::from_micros(context.heard.0.load(Ordering::Acquire));
     let silent = context.uptime().saturating_sub(heard);
     if silent > Duration::from_secs(context.config.store.stale_limit) {

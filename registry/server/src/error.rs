@@ -79,6 +79,9 @@ pub struct AppError {
     pub refusal: Option<RefusalReason>,
 }
 
+/// What an act gives, or its failure.
+pub type Result<T, E = AppError> = std::result::Result<T, E>;
+
 /// Characters of an identifier of the request that an error repeats.
 const QUOTED: usize = 200;
 

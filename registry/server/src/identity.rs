@@ -19,14 +19,14 @@ use uuid::Uuid;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, RefusalReason, Result};
 use crate::providers::{Entry, EntryRefusal, Holder};
 
 const MAX_ACCOUNTS: u64 = 100_000;
 const MAX_GROUPS: u64 = 10_000;
 
 /// The account of the holder of a token, as the token describes it. It may be disabled.
-pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model, AppError> {
+pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model> {
     let entry = match &holder.entry {
         Ok(entry) => entry,
         Err(refusal) => return Err(refuse_holder(context, holder, refusal).await?),
@@ -54,7 +54,7 @@ fn refuse_outdated_claims(
     known: &identity::Model,
     account: &account::Model,
     holder: &Holder,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if account.access_ended_at.is_none() || holder.issued_at > known.claims_at {
         return Ok(());
     }
@@ -68,7 +68,7 @@ async fn is_current(
     known: &identity::Model,
     account: &account::Model,
     entry: &Entry,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let Some(names) = &entry.groups else {
         return Ok(true);
     };
@@ -87,7 +87,7 @@ async fn brought_up_to_date(
     context: &Context,
     holder: &Holder,
     entry: &Entry,
-) -> Result<account::Model, AppError> {
+) -> Result<account::Model> {
     let write = context.store.write().await?;
     write.accounts_lock().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
@@ -106,7 +106,7 @@ async fn refuse_holder(
     context: &Context,
     holder: &Holder,
     refusal: &EntryRefusal,
-) -> Result<AppError, AppError> {
+) -> Result<AppError> {
     let is_newer = |known: &identity::Model| holder.issued_at > known.claims_at;
     let known = identities::identity_of(&context.store, &holder.issuer, &holder.subject).await?;
     if refusal.ends_access && known.as_ref().is_some_and(is_newer) {
@@ -130,7 +130,7 @@ async fn end_access(
     ledger: &mut Ledger<'_>,
     known: identity::Model,
     holder: &Holder,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let mut account = account_by_id(write, known.account_id).await?;
     let mut next = identity::Model {
         claims_at: holder.issued_at,
@@ -165,7 +165,7 @@ async fn end_access(
     Ok(())
 }
 
-async fn account_by_id(write: &Write, id: Uuid) -> Result<account::Model, AppError> {
+async fn account_by_id(write: &Write, id: Uuid) -> Result<account::Model> {
     let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
     found.ok_or_else(|| AppError::internal("an identity without its account"))
 }
@@ -182,7 +182,7 @@ async fn made(
     ledger: &mut Ledger<'_>,
     holder: &Holder,
     entry: &Entry,
-) -> Result<account::Model, AppError> {
+) -> Result<account::Model> {
     if identities::identity_count(write, &holder.issuer).await? >= MAX_ACCOUNTS {
         return Err(AppError::limit_reached(format!(
             "There are {MAX_ACCOUNTS} accounts of this identity provider."
@@ -222,7 +222,7 @@ async fn made(
 }
 
 /// A name that no account has.
-async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String, AppError> {
+async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String> {
     for name in [
         entry.account_name.clone(),
         entry.other_account_name(subject),
@@ -242,7 +242,7 @@ async fn changed(
     known: identity::Model,
     holder: &Holder,
     entry: &Entry,
-) -> Result<account::Model, AppError> {
+) -> Result<account::Model> {
     let mut account = account_by_id(write, known.account_id).await?;
     refuse_outdated_claims(&known, &account, holder)?;
     // An older token has nothing new, and a disabled account stays as it is.
@@ -281,11 +281,7 @@ async fn changed(
 }
 
 /// Whether an account may get these roles: the last enabled admin stays one.
-async fn may_have(
-    write: &Write,
-    account: &account::Model,
-    roles: &Roles,
-) -> Result<bool, AppError> {
+async fn may_have(write: &Write, account: &account::Model, roles: &Roles) -> Result<bool> {
     if roles.has(Role::Admin) || !account.roles()?.has(Role::Admin) {
         return Ok(true);
     }
@@ -301,7 +297,7 @@ async fn own_groups(
     on: &impl Handle,
     account: Uuid,
     issuer: &str,
-) -> Result<Vec<account_group::Model>, AppError> {
+) -> Result<Vec<account_group::Model>> {
     let all = groups::groups_of(on, &[account]).await?;
     let own = all.into_iter().map(|(_, group)| group);
     Ok(own.filter(|group| group.origin == issuer).collect())
@@ -315,7 +311,7 @@ async fn set_groups(
     account: Uuid,
     issuer: &str,
     names: &[String],
-) -> Result<Option<Vec<String>>, AppError> {
+) -> Result<Option<Vec<String>>> {
     let own = own_groups(write, account, issuer).await?;
     for group in own.iter().filter(|group| !names.contains(&group.name)) {
         write.members_remove(group.id, &[account]).await?;
@@ -341,12 +337,7 @@ async fn set_groups(
 }
 
 /// The group of that issuer and name, created if it does not exist.
-async fn group_named(
-    write: &Write,
-    ledger: &Ledger<'_>,
-    issuer: &str,
-    name: &str,
-) -> Result<Uuid, AppError> {
+async fn group_named(write: &Write, ledger: &Ledger<'_>, issuer: &str, name: &str) -> Result<Uuid> {
     if let Some(group) = groups::group_by_name(write, issuer, name).await? {
         return Ok(group.id);
     }

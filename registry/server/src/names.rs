@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::MAX_NAME;
 
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 /// Names with a meaning of their own, in any case: clients without a token (`anonymous`, `anyone`), the caller (`me`),
 /// no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
@@ -19,7 +19,7 @@ pub(crate) const RESERVED_NAMES: [&str; 9] = [
     "system",
 ];
 
-pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
+pub(crate) fn check_name(pointer: &str, name: &str) -> Result<()> {
     let fits = !name.is_empty()
         && name.len() <= MAX_NAME
         && name
@@ -35,7 +35,7 @@ pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
 }
 
 /// Refuses an invalid name of a new account or group: a reserved one would be mistaken for its other meaning.
-pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> {
+pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<()> {
     check_name(pointer, name)?;
     let mut reserved = RESERVED_NAMES.iter();
     if !reserved.any(|reserved| reserved.eq_ignore_ascii_case(name.trim())) {
@@ -47,7 +47,7 @@ pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> 
 }
 
 /// Refuses lists of names that are too long or contain an invalid one.
-pub(crate) fn check_names(pointer: &str, names: &[String], most: usize) -> Result<(), AppError> {
+pub(crate) fn check_names(pointer: &str, names: &[String], most: usize) -> Result<()> {
     if names.len() > most {
         return Err(AppError::invalid(pointer, format!("at most {most} names")));
     }

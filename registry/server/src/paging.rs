@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 /// Which page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
@@ -32,7 +32,7 @@ pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(parameter).map(Some)
 }
 
-pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
+pub(crate) fn page_size(asked: Option<u32>) -> Result<usize> {
     match asked {
         None => Ok(DEFAULT_PAGE as usize),
         Some(size) if (1..=MAX_PAGE).contains(&size) => Ok(size as usize),
@@ -76,7 +76,7 @@ impl Signer {
         query: &str,
         caller: &Caller,
         token: &str,
-    ) -> Result<T, AppError> {
+    ) -> Result<T> {
         self.read(query, caller, token).ok_or_else(|| AppError {
             members: vec![("/page_token".into(), "not a token of this list".into())],
             ..AppError::new(
@@ -143,7 +143,7 @@ impl<'a> ListPage<'a> {
         caller: &'a Caller,
         list: &'a str,
         page: &'a PageRequest,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         Ok(Self {
             signer: &context.signer,
             caller,
@@ -157,7 +157,7 @@ impl<'a> ListPage<'a> {
     ///
     /// # Errors
     /// `Invalid` for a token of another list or caller.
-    pub(crate) fn start<T: DeserializeOwned>(&self) -> Result<Option<T>, AppError> {
+    pub(crate) fn start<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let position = |token| self.signer.position(self.list, self.caller, token);
         self.token.map(position).transpose()
     }

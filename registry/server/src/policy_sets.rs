@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::collection_filters::{CollectionFilters, collections_to_keep};
 use crate::config::IdentityConfig;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// The policies of a registry without written ones: everyone may find and call every agent that visibility and holds
 /// allow.
@@ -95,7 +95,7 @@ fn text(id: &str, text: &str) -> PolicyText {
     }
 }
 
-pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppError> {
+pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>> {
     serde_json::from_str(&row.policies).map_err(|error| {
         AppError::internal(format!("policy set {} is broken: {error}", row.number))
     })
@@ -151,7 +151,7 @@ impl CompiledSets {
         &self,
         texts: Vec<PolicyText>,
         rules: &Rules,
-    ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+    ) -> Result<Result<PolicySet, Vec<Fault>>> {
         let faults = cost_faults(&texts);
         if !faults.is_empty() {
             return Ok(Err(faults));
@@ -161,7 +161,7 @@ impl CompiledSets {
     }
 
     /// Waits for the permit to compile one set for an author or reader.
-    pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, AppError> {
+    pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit> {
         let Ok(_waiting) = self.waiting.try_acquire() else {
             return Err(AppError::unavailable(
                 "Too many policy sets are being read; try again.",
@@ -182,7 +182,7 @@ impl CompiledSets {
         rules: &Rules,
         permit: impl Send + 'static,
         stays: bool,
-    ) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+    ) -> Result<Result<PolicySet, Vec<Fault>>> {
         let beside = beside(rules);
         let key = serde_json::to_vec(&(&texts, &beside));
         let key = key.map_err(|error| AppError::internal(error.to_string()))?;
@@ -209,7 +209,7 @@ pub(crate) async fn newest_set(
     sets: &CompiledSets,
     on: &impl Handle,
     rules: &Rules,
-) -> Result<PolicySet, AppError> {
+) -> Result<PolicySet> {
     let newest = policies::policy_set_newest(on).await?;
     compiled(sets, newest, rules).await
 }
@@ -225,7 +225,7 @@ pub(crate) async fn compile_new(
     texts: Vec<PolicyText>,
     rules: &Rules,
     identity: &IdentityConfig,
-) -> Result<Result<PolicySet, Vec<Fault>>, AppError> {
+) -> Result<Result<PolicySet, Vec<Fault>>> {
     let set = sets.compile_draft(texts, rules).await?;
     Ok(set.and_then(|set| {
         let deselected: Vec<Fault> = deselections(&set, identity)
@@ -257,7 +257,7 @@ pub(crate) async fn compiled(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
     rules: &Rules,
-) -> Result<PolicySet, AppError> {
+) -> Result<PolicySet> {
     compile_row(sets, row, rules, (), true).await
 }
 
@@ -266,7 +266,7 @@ pub(crate) async fn compile_earlier(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
     rules: &Rules,
-) -> Result<PolicySet, AppError> {
+) -> Result<PolicySet> {
     let permit = sets.acquire_permit().await?;
     compile_row(sets, row, rules, permit, false).await
 }
@@ -277,7 +277,7 @@ async fn compile_row(
     rules: &Rules,
     permit: impl Send + 'static,
     stays: bool,
-) -> Result<PolicySet, AppError> {
+) -> Result<PolicySet> {
     let (number, texts) = match &row {
         Some(row) => (number_of(row), written(row)?),
         None => (0, shipped_set()),
@@ -301,7 +301,7 @@ async fn compile_row(
 pub(crate) async fn asking_about_present_collections(
     on: &impl Handle,
     set: PolicySet,
-) -> Result<PolicySet, AppError> {
+) -> Result<PolicySet> {
     if !set.asks_about_collections() {
         return Ok(set);
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::memory::agents::RenderedJson;
 
 /// The entity tags that the caller accepts for a change; `None` without the header.
@@ -11,7 +11,7 @@ pub struct Precondition(pub Option<String>);
 
 impl Precondition {
     /// The number that the caller has seen, if the tag is a number; `None` without the header or for `*`.
-    pub(crate) fn number(&self) -> Result<Option<u64>, AppError> {
+    pub(crate) fn number(&self) -> Result<Option<u64>> {
         let Some(wanted) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
             return Ok(None);
         };
@@ -26,7 +26,7 @@ impl Precondition {
 
     /// Compares the part of a resource that is to be changed with the part that the caller has seen: of a tag that
     /// [`RenderedJson::with_part`] made, only the beginning counts.
-    pub(crate) fn check_part(&self, present: &impl Serialize) -> Result<(), AppError> {
+    pub(crate) fn check_part(&self, present: &impl Serialize) -> Result<()> {
         let Some(wanted) = &self.0 else {
             return Ok(());
         };
@@ -40,7 +40,7 @@ impl Precondition {
 
     /// Compares what the caller has seen with the present state, read under the lock of the change. The tag is compared
     /// as given, although it is weak: it represents the values, and the encoding of a response does not matter here.
-    pub(crate) fn check(&self, present: Option<&impl Serialize>) -> Result<(), AppError> {
+    pub(crate) fn check(&self, present: Option<&impl Serialize>) -> Result<()> {
         let Some(wanted) = &self.0 else {
             return Ok(());
         };

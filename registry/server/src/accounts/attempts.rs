@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::authentication::{hash, session_secret};
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, RefusalReason, Result};
 use crate::http::cookies;
 use crate::providers::{Attempt, CodeAnswer, Holder, Provider, redirect_uri};
 
@@ -91,7 +91,7 @@ pub(super) async fn attempt_begin(
     provider: &Provider,
     request: &HttpRequest,
     next: &str,
-) -> Result<NewAttempt, AppError> {
+) -> Result<NewAttempt> {
     let now = context.now().0;
     let attempt = SignInAttempt {
         state: session_secret(context),
@@ -153,7 +153,7 @@ pub(super) async fn attempt_of(
     provider: &Provider,
     request: &HttpRequest,
     answer: &CodeAnswer,
-) -> Result<OwnAttempt, AppError> {
+) -> Result<OwnAttempt> {
     let name = cookie_name(&answer.state).ok_or_else(no_attempt)?;
     let mut known = cookies::attempts(request).into_iter();
     let sealed = known.find(|(own, _)| *own == name);
@@ -176,7 +176,7 @@ pub(super) async fn attempt_finish(
     provider: &Arc<Provider>,
     attempt: OwnAttempt,
     answer: &CodeAnswer,
-) -> Result<ProviderSignIn, AppError> {
+) -> Result<ProviderSignIn> {
     let OwnAttempt(attempt) = attempt;
     let back = redirect_uri(&context.config().public_url(), provider);
     let holder = provider
@@ -194,11 +194,7 @@ pub(super) async fn attempt_finish(
 }
 
 /// Records that an attempt is used, in the transaction that begins its session. The caller has locked the accounts.
-pub(super) async fn use_attempt(
-    write: &Write,
-    attempt: &AnsweredAttempt,
-    now: i64,
-) -> Result<(), AppError> {
+pub(super) async fn use_attempt(write: &Write, attempt: &AnsweredAttempt, now: i64) -> Result<()> {
     write.used_attempts_forget(now).await?;
     if identities::used_attempt_count(write).await? >= MAX_USED {
         return Err(AppError::unavailable(

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::names::{check_name, check_new_name};
 use crate::paging::{ListPage, PageRequest};
 use crate::precondition::Precondition;
@@ -27,7 +27,7 @@ pub async fn group_list(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<GroupList, AppError> {
+) -> Result<GroupList> {
     caller.demand(Permission::ReadAccounts)?;
     let list = ListPage::new(context, caller, "groups", page)?;
     let mut rows = groups::group_page(&context.store, list.start()?, list.limit()).await?;
@@ -38,7 +38,7 @@ pub async fn group_list(
     })
 }
 
-pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Result<Group, AppError> {
+pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Result<Group> {
     caller.demand(Permission::ReadAccounts)?;
     let row = groups::group_by_name(&context.store, ADMIN_ORIGIN, name).await?;
     let row = row.ok_or_else(|| AppError::no_group(name))?;
@@ -52,7 +52,7 @@ pub async fn group_put(
     name: &str,
     members: &GroupMembers,
     seen: &Precondition,
-) -> Result<Group, AppError> {
+) -> Result<Group> {
     let admin = caller.demand(Permission::Administer)?;
     // An invalid name in the path belongs to no group.
     check_name("group", name).map_err(|_| AppError::no_group(name))?;
@@ -88,7 +88,7 @@ pub async fn group_delete(
     caller: &Caller,
     name: &str,
     seen: &Precondition,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let admin = caller.demand(Permission::Administer)?;
     let write = context.store.write().await?;
     write.accounts_lock().await?;
@@ -103,11 +103,7 @@ pub async fn group_delete(
     commit_ledger(context, write, ledger).await
 }
 
-async fn begin(
-    context: &Context,
-    write: &Write,
-    name: &str,
-) -> Result<account_group::Model, AppError> {
+async fn begin(context: &Context, write: &Write, name: &str) -> Result<account_group::Model> {
     check_new_name("group", name)?;
     if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
         return Err(AppError::limit_reached(format!(
@@ -125,7 +121,7 @@ async fn begin(
     Ok(row)
 }
 
-fn check_members(names: &[String]) -> Result<(), AppError> {
+fn check_members(names: &[String]) -> Result<()> {
     if names.len() > MAX_MEMBERS {
         return Err(AppError::invalid(
             "/members",
@@ -137,10 +133,7 @@ fn check_members(names: &[String]) -> Result<(), AppError> {
 }
 
 /// The accounts with these names.
-pub(crate) async fn accounts_named(
-    write: &Write,
-    names: &[String],
-) -> Result<Vec<account::Model>, AppError> {
+pub(crate) async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<account::Model>> {
     let found = accounts::accounts_by_names(write, names).await?;
     let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {
@@ -155,7 +148,7 @@ async fn set_members(
     write: &Write,
     group: &account_group::Model,
     accounts: &[account::Model],
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = groups::members_of(write, group.id, MAX_MEMBERS as u64).await?;
     let now: HashSet<Uuid> = now.into_iter().collect();
     let wanted: HashSet<Uuid> = accounts.iter().map(|account| account.id).collect();
@@ -175,10 +168,7 @@ async fn set_members(
 }
 
 /// Refuses accounts that have reached the limit of groups.
-async fn admit_to_another_group(
-    write: &Write,
-    accounts: &[&account::Model],
-) -> Result<(), AppError> {
+async fn admit_to_another_group(write: &Write, accounts: &[&account::Model]) -> Result<()> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.id).collect();
     let memberships = groups::groups_of(write, &ids).await?;
     let mut counts: HashMap<Uuid, usize> = HashMap::new();
@@ -197,7 +187,7 @@ async fn admit_to_another_group(
     }
 }
 
-async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppError> {
+async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group> {
     let name = row.name.clone();
     let mut views = views(on, vec![row]).await?;
     views.pop().ok_or_else(|| AppError::no_group(name))
@@ -205,7 +195,7 @@ async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppE
 
 /// Groups as callers see them, in the order of their rows, with members by name. A group of an issuer may have more
 /// members than are named.
-async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<Group>, AppError> {
+async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<Group>> {
     let mut views = Vec::with_capacity(rows.len());
     for row in rows {
         let ids = groups::members_of(on, row.id, MAX_MEMBERS as u64).await?;

@@ -10,13 +10,13 @@ use a2a_registry_store::{Write, accounts, identities, sessions};
 
 use crate::authentication::{scopes_of, suspended_at, within};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 pub(super) fn token_lets_in(
     context: &Context,
     account: &account::Model,
     token: &token::Model,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let is_valid = token.expires_at.is_none_or(|end| end > context.now().0);
     let roles = account.roles()?;
     Ok(is_valid && administers(context, account, &roles, &scopes_of(token, &roles)))
@@ -26,7 +26,7 @@ pub(super) fn session_lets_in(
     context: &Context,
     account: &account::Model,
     session: &session::Model,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
     let roles = account.roles()?;
@@ -46,10 +46,7 @@ fn administers(
 
 /// Refuses a change after which no admin could get in. It is called after the change, in its transaction and under the
 /// lock of accounts: of two processes that each end one of the last two ways in, the second finds none.
-pub(super) async fn refuse_without_way_in(
-    context: &Context,
-    write: &Write,
-) -> Result<(), AppError> {
+pub(super) async fn refuse_without_way_in(context: &Context, write: &Write) -> Result<()> {
     if context.providers.can_make_admins() {
         return Ok(());
     }
@@ -64,11 +61,7 @@ pub(super) async fn refuse_without_way_in(
     ))
 }
 
-async fn lets_in(
-    context: &Context,
-    write: &Write,
-    admin: &account::Model,
-) -> Result<bool, AppError> {
+async fn lets_in(context: &Context, write: &Write, admin: &account::Model) -> Result<bool> {
     // The bootstrap token does not count towards the limit of tokens.
     let limit = MAX_TOKENS + 1;
     for token in accounts::token_page(write, Some(admin.id), None, limit).await? {

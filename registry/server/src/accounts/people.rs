@@ -20,13 +20,13 @@ use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::names::check_name;
 use crate::paging::{ListPage, PageRequest};
 use crate::precondition::Precondition;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 
-pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
+pub async fn me(context: &Context, caller: &Caller) -> Result<Me> {
     let by = caller.account()?;
     let row = account_named(&context.store, &by.id.to_string()).await?;
     let (token, issuer) = match &by.credential {
@@ -49,10 +49,7 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
     })
 }
 
-pub(super) async fn account_own(
-    context: &Context,
-    by: &caller::Account,
-) -> Result<Account, AppError> {
+pub(super) async fn account_own(context: &Context, by: &caller::Account) -> Result<Account> {
     let row = account_named(&context.store, &by.id.to_string()).await?;
     account_view(&context.store, row).await
 }
@@ -61,7 +58,7 @@ pub async fn account_list(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<AccountList, AppError> {
+) -> Result<AccountList> {
     caller.demand(Permission::ReadAccounts)?;
     let list = ListPage::new(context, caller, "accounts", page)?;
     let mut rows = accounts::account_page(&context.store, list.start()?, list.limit()).await?;
@@ -72,11 +69,7 @@ pub async fn account_list(
     })
 }
 
-pub async fn account_show(
-    context: &Context,
-    caller: &Caller,
-    account: &str,
-) -> Result<Account, AppError> {
+pub async fn account_show(context: &Context, caller: &Caller, account: &str) -> Result<Account> {
     caller.demand(Permission::ReadAccounts)?;
     let row = account_named(&context.store, account).await?;
     account_view(&context.store, row).await
@@ -86,7 +79,7 @@ pub async fn account_create(
     context: &Context,
     caller: &Caller,
     new: &NewAccount,
-) -> Result<Account, AppError> {
+) -> Result<Account> {
     let admin = caller.demand(Permission::Administer)?;
     check_account_name("/name", &new.name)?;
     let roles = roles_of(&new.roles)?;
@@ -120,7 +113,7 @@ pub async fn account_patch(
     account: &str,
     patch: &AccountPatch,
     seen: &Precondition,
-) -> Result<Account, AppError> {
+) -> Result<Account> {
     let admin = caller.demand(Permission::Administer)?;
     let roles = patch.roles.as_deref().map(roles_of).transpose()?;
     check_groups(patch.groups.as_deref().unwrap_or_default())?;
@@ -159,7 +152,7 @@ async fn change(
     row: account::Model,
     disabled: Option<bool>,
     roles: Option<Roles>,
-) -> Result<account::Model, AppError> {
+) -> Result<account::Model> {
     let mut changed = row.clone();
     if let Some(roles) = roles {
         set_roles(&mut changed, &roles);
@@ -192,11 +185,11 @@ async fn change(
     Ok(changed)
 }
 
-fn is_admin(row: &account::Model) -> Result<bool, AppError> {
+fn is_admin(row: &account::Model) -> Result<bool> {
     Ok(row.may_be_used() && row.roles()?.has(Role::Admin))
 }
 
-fn roles_of(roles: &[Role]) -> Result<Roles, AppError> {
+fn roles_of(roles: &[Role]) -> Result<Roles> {
     if roles.is_empty() {
         return Err(AppError::invalid(
             "/roles",
@@ -206,7 +199,7 @@ fn roles_of(roles: &[Role]) -> Result<Roles, AppError> {
     Ok(roles.iter().copied().collect())
 }
 
-fn check_groups(names: &[String]) -> Result<(), AppError> {
+fn check_groups(names: &[String]) -> Result<()> {
     if names.len() > MAX_GROUPS_OF_ACCOUNT {
         return Err(AppError::invalid(
             "/groups",
@@ -218,7 +211,7 @@ fn check_groups(names: &[String]) -> Result<(), AppError> {
 }
 
 /// Sets the groups of the origin `admin` of an account; those of other origins stay.
-async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<(), AppError> {
+async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<()> {
     // A name may occur twice.
     let names: BTreeSet<&String> = names.iter().collect();
     let own = groups::groups_of(write, &[account]).await?;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::authentication::{TOKEN_PREFIX, hash, scopes_of, suspended_at};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::names::check_new_name;
 
 /// Characters of a token that lists show.
@@ -76,7 +76,7 @@ pub(super) fn new_secret(entropy: &dyn Entropy) -> String {
 }
 
 /// Refuses an invalid name of a new account. A name that parses as an id could stand for another account in a path.
-pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppError> {
+pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<()> {
     check_new_name(pointer, name)?;
     if Uuid::try_parse(name).is_ok() {
         return Err(AppError::invalid(pointer, "an account's name is no id"));
@@ -102,7 +102,7 @@ pub(super) fn token_view(context: &Context, row: token::Model, account: &account
 pub(super) async fn account_views(
     on: &impl Handle,
     rows: Vec<account::Model>,
-) -> Result<Vec<Account>, AppError> {
+) -> Result<Vec<Account>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let groups = groups::groups_of(on, &ids).await?;
     let view = |row: account::Model| {
@@ -122,10 +122,7 @@ pub(super) async fn account_views(
     rows.into_iter().map(view).collect()
 }
 
-pub(super) async fn account_view(
-    on: &impl Handle,
-    row: account::Model,
-) -> Result<Account, AppError> {
+pub(super) async fn account_view(on: &impl Handle, row: account::Model) -> Result<Account> {
     let id = row.id;
     let mut views = account_views(on, vec![row]).await?;
     views.pop().ok_or_else(|| AppError::no_account(id))
@@ -138,10 +135,7 @@ fn group_name(group: &account_group::Model) -> GroupName {
     }
 }
 
-pub(super) async fn account_named(
-    on: &impl Handle,
-    text: &str,
-) -> Result<account::Model, AppError> {
+pub(super) async fn account_named(on: &impl Handle, text: &str) -> Result<account::Model> {
     let found = match Uuid::try_parse(text) {
         Ok(id) => accounts::accounts_by_ids(on, &[id]).await?.pop(),
         Err(_) => None,

@@ -8,7 +8,7 @@ use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::http::refusals::SIGN_IN_LOG;
 use crate::memory::refusals::{RefusalCount, RefusalSummary};
 
@@ -17,7 +17,7 @@ const OTHERS: &str = "other networks";
 
 /// Writes an event for each network whose credentials or sign-ins were refused since the last call, and a log line if
 /// not each refusal had one. If the database fails, the next call writes the counts.
-pub async fn write_refusals(context: &Context) -> Result<(), AppError> {
+pub async fn write_refusals(context: &Context) -> Result<()> {
     let Some(summary) = context.refusals.take() else {
         return Ok(());
     };
@@ -44,7 +44,7 @@ fn entries(summary: &RefusalSummary) -> impl Iterator<Item = (String, &RefusalCo
         .chain(others.filter(|(_, count)| count.total() > 0))
 }
 
-async fn write(context: &Context, summary: &RefusalSummary) -> Result<(), AppError> {
+async fn write(context: &Context, summary: &RefusalSummary) -> Result<()> {
     let until: Timestamp = context.now();
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(until, context.entropy.as_ref());

@@ -23,7 +23,7 @@ use crate::caller::{Account, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::client_address::client_address;
 use crate::paging::{ListPage, PageRequest};
 
@@ -60,7 +60,7 @@ pub async fn session_begin(
     context: &Context,
     caller: &Caller,
     client: &SessionClient<'_>,
-) -> Result<String, AppError> {
+) -> Result<String> {
     let by = caller.account()?;
     let Credential::Token(token) = by.credential else {
         return Err(AppError::unauthenticated(
@@ -77,7 +77,7 @@ pub async fn session_begin_with_provider(
     account: Uuid,
     attempt: &AnsweredAttempt,
     client: &SessionClient<'_>,
-) -> Result<String, AppError> {
+) -> Result<String> {
     begin(context, account, &Proof::Attempt(attempt), client).await
 }
 
@@ -86,7 +86,7 @@ async fn begin(
     account: Uuid,
     proof: &Proof<'_>,
     client: &SessionClient<'_>,
-) -> Result<String, AppError> {
+) -> Result<String> {
     let refused = || AppError::unauthenticated("This token has ended.");
     let now = context.now();
     let write = context.store.write().await?;
@@ -133,12 +133,12 @@ async fn begin(
     Ok(secret)
 }
 
-async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>, AppError> {
+async fn account_enabled(write: &Write, id: Uuid) -> Result<Option<account::Model>> {
     let found = accounts::accounts_by_ids(write, &[id]).await?.pop();
     Ok(found.filter(account::Model::may_be_used))
 }
 
-async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<(), AppError> {
+async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<()> {
     let live = sessions::sessions_of(write, account, now.0).await?;
     let surplus = (live.len() + 1).saturating_sub(MAX_SESSIONS);
     for session in live.into_iter().take(surplus) {
@@ -180,7 +180,7 @@ fn browser(user_agent: &str) -> String {
     }
 }
 
-pub async fn session_end(context: &Context, caller: &Caller) -> Result<(), AppError> {
+pub async fn session_end(context: &Context, caller: &Caller) -> Result<()> {
     let Some(Account {
         credential: Credential::Session(id),
         ..
@@ -199,7 +199,7 @@ pub async fn session_list(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<SessionList, AppError> {
+) -> Result<SessionList> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
     let list = ListPage::new(context, caller, "sessions", page)?;
@@ -221,11 +221,7 @@ pub async fn session_list(
 
 /// One session: any for an admin, else the caller's own. Another account's session is not found, like one that does not
 /// exist.
-pub async fn session_show(
-    context: &Context,
-    caller: &Caller,
-    id: Uuid,
-) -> Result<Session, AppError> {
+pub async fn session_show(context: &Context, caller: &Caller, id: Uuid) -> Result<Session> {
     let by = caller.demand(Permission::Read)?;
     let row = sessions::session_by_id(&context.store, id, context.now().0).await?;
     let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
@@ -235,7 +231,7 @@ pub async fn session_show(
     Ok(session_view(row, &owner.name))
 }
 
-pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session>, AppError> {
+pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session>> {
     let mut rows = sessions::sessions_of(&context.store, by.id, context.now().0).await?;
     rows.sort_by_key(|row| std::cmp::Reverse(row.id));
     let rows = rows.into_iter();
@@ -243,7 +239,7 @@ pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session
 }
 
 /// Refuses one of the caller's own that may do more than what revokes it, and the last way in of an admin.
-pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
     let by = caller.demand(Permission::Read)?;
     let now = context.now();
     let write = context.store.write().await?;

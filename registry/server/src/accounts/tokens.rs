@@ -20,7 +20,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::names::check_name;
 use crate::paging::{ListPage, PageRequest};
 
@@ -29,7 +29,7 @@ pub async fn token_create(
     context: &Context,
     caller: &Caller,
     new: &NewToken,
-) -> Result<CreatedToken, AppError> {
+) -> Result<CreatedToken> {
     let by = caller.demand(Permission::Read)?;
     let days = check(new)?;
     let is_own = new.account.is_empty() || new.account == by.name;
@@ -63,7 +63,7 @@ pub async fn token_create(
 }
 
 /// Refuses an invalid request; returns the days that the token will last.
-fn check(new: &NewToken) -> Result<u32, AppError> {
+fn check(new: &NewToken) -> Result<u32> {
     if !new.account.is_empty() {
         check_name("/account", &new.account)?;
     }
@@ -90,7 +90,7 @@ async fn account_for(
     ledger: &mut Ledger<'_>,
     by: &Account,
     new: &NewToken,
-) -> Result<account::Model, AppError> {
+) -> Result<account::Model> {
     let name = if new.account.is_empty() {
         &by.name
     } else {
@@ -129,11 +129,7 @@ async fn account_for(
 
 /// The scopes of the new token: at most those of the account's roles, and of the token that makes one for its own
 /// account.
-fn scopes_for(
-    new: &NewToken,
-    account: &account::Model,
-    own: Option<&Account>,
-) -> Result<Scopes, AppError> {
+fn scopes_for(new: &NewToken, account: &account::Model, own: Option<&Account>) -> Result<Scopes> {
     let of_roles = account.roles()?.scopes();
     let most = own.map_or_else(|| of_roles.clone(), |by| by.scopes.within(&of_roles));
     let Some(wanted) = &new.scopes else {
@@ -155,7 +151,7 @@ fn scopes_for(
 }
 
 /// Refuses a token beyond the account's limit. Expired ones make way.
-async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Result<(), AppError> {
+async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Result<()> {
     write.tokens_end(account.id, Some(now.0)).await?;
     if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS {
         return Ok(());
@@ -171,7 +167,7 @@ pub async fn token_list(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<TokenList, AppError> {
+) -> Result<TokenList> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
     let list = ListPage::new(context, caller, "tokens", page)?;
@@ -189,7 +185,7 @@ pub async fn token_list(
     })
 }
 
-pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<Token>, AppError> {
+pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<Token>> {
     let rows = accounts::token_page(&context.store, Some(by.id), None, MAX_TOKENS + 1).await?;
     let owner = accounts::accounts_by_ids(&context.store, &[by.id])
         .await?
@@ -210,7 +206,7 @@ pub(super) async fn revocable_token(
     context: &Context,
     caller: &Caller,
     id: Uuid,
-) -> Result<RevocableToken, AppError> {
+) -> Result<RevocableToken> {
     let by = caller.demand(Permission::Read)?;
     let (row, owner) = revocable_row(&context.store, by, id).await?;
     let sessions = sessions::sessions_of(&context.store, owner.id, context.now().0).await?;
@@ -225,7 +221,7 @@ async fn revocable_row(
     on: &impl Handle,
     by: &Account,
     id: Uuid,
-) -> Result<(token::Model, account::Model), AppError> {
+) -> Result<(token::Model, account::Model)> {
     let row = accounts::token_by_id(on, id).await?;
     let row = row.filter(|row| row.account_id == by.id || by.may(Permission::Administer));
     let row = row.ok_or_else(|| AppError::no_token(id))?;
@@ -245,7 +241,7 @@ async fn revocable_row(
 }
 
 /// Refuses one of the caller's own that may do more than the token of the request, and the last way in of an admin.
-pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
     let by = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
     write.accounts_lock().await?;

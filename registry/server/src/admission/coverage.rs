@@ -13,7 +13,7 @@ use a2a_registry_store::{Handle, coverage, domains};
 use url::Url;
 use uuid::Uuid;
 
-use crate::error::AppError;
+use crate::error::Result;
 use crate::sources::{card_url, is_catalog, kind_of_place};
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl SourceCoverage {
         rows: impl IntoIterator<Item = &'a domain::Model>,
         sources: impl IntoIterator<Item = &'a source::Model>,
         now: Timestamp,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let rows: Vec<&domain::Model> = rows.into_iter().collect();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let proofs = domains::proofs_of(on, &ids).await?;

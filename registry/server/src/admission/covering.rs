@@ -22,7 +22,7 @@ use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::sources::slot_of;
 
 pub(crate) struct DomainCoverage<'a> {
@@ -39,7 +39,7 @@ impl<'a> DomainCoverage<'a> {
         write: &Write,
         row: &'a domain::Model,
         now: Timestamp,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;
         let shown: Vec<Uuid> = agents
@@ -94,7 +94,7 @@ pub(crate) async fn follow_coverage(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
     for agent in agents::agents_of(write, &[row.id]).await? {
         let mut state = state_of(write, agent.id).await?;
@@ -110,7 +110,7 @@ pub(crate) async fn cover_agent(
     ledger: &mut Ledger<'_>,
     covering: &mut DomainCoverage<'_>,
     state: &mut AgentState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     part_sources(write, ledger, covering, state).await?;
     let shown: BTreeSet<Uuid> = [state.agent.newest_version, state.agent.approved_version]
         .into_iter()
@@ -160,7 +160,7 @@ async fn part_sources(
     ledger: &mut Ledger<'_>,
     covering: &mut DomainCoverage<'_>,
     state: &mut AgentState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let id = state.agent.id;
     let feeding = covering.feeding(id);
     let best = feeding.iter().map(|(_, standing)| *standing).max();
@@ -211,7 +211,7 @@ fn is_withheld(row: &domain::Model) -> bool {
 
 /// Whether the served version was approved only by a rule that trusts the domain: such an approval ends with that
 /// trust.
-async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bool, AppError> {
+async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bool> {
     let made = decisions::decisions_on(write, &[agent.id]).await?;
     Ok(trusting_rule(&made, agent.approved_version))
 }
@@ -237,7 +237,7 @@ fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     })
 }
 
-async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>, AppError> {
+async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>> {
     let ids: Vec<Uuid> = agent.newest_version.into_iter().collect();
     let rows = versions::versions_by_ids(write, &ids).await?;
     let card = rows

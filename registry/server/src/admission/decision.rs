@@ -18,7 +18,7 @@ use crate::commit::approver::Approver;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::signatures::KeyBinding;
 
 pub(crate) struct DecisionInput<'a> {
@@ -58,7 +58,7 @@ pub(crate) async fn decide_on(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     case: DecisionInput<'_>,
-) -> Result<Ruling, AppError> {
+) -> Result<Ruling> {
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
     let person = case.persons_decision(oldest_approval(context, ledger.now()));
@@ -133,7 +133,7 @@ pub(crate) async fn decide_waiting(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
     let waits = versions::version_keys(write, &newest)
         .await?
@@ -152,7 +152,7 @@ pub(crate) async fn decide_newest(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let (newest, approved) = (state.agent.newest_version, state.agent.approved_version);
     let ids: Vec<Uuid> = newest.into_iter().chain(approved).collect();
     let keys = versions::version_keys(write, &ids).await?;
@@ -192,7 +192,7 @@ pub(crate) async fn revoke_approval(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     // An agent in a state that only a later build knows is shown to no one, and left to that build.
     if state.agent.lifecycle.known().is_none() {
         return Ok(());
@@ -214,10 +214,7 @@ pub(crate) async fn revoke_approval(
     decide_newest(context, write, ledger, state, actor).await
 }
 
-pub(crate) async fn submitter_name(
-    write: &Write,
-    state: &AgentState,
-) -> Result<Option<String>, AppError> {
+pub(crate) async fn submitter_name(write: &Write, state: &AgentState) -> Result<Option<String>> {
     let submitter: Vec<Uuid> = state.agent.submitter.into_iter().collect();
     let submitter = accounts::accounts_by_ids(write, &submitter).await?.pop();
     Ok(submitter.map(|account| account.name))

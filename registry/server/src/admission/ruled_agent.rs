@@ -12,7 +12,7 @@ use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{ErrorKind, Result};
 
 /// Decides by the rules on one agent that they may concern: it is put on the hold `denied` or released, its approval by
 /// `--approve-all` is revoked, policies put it on hold or release it, and its pending version is decided.
@@ -21,7 +21,7 @@ pub(crate) async fn decide_on_agent(
     write: &Write,
     ledger: &mut Ledger<'_>,
     id: Uuid,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let mut state = match state_of(write, id).await {
         Ok(state) => state,
         // Deleted in the meantime.
@@ -72,7 +72,7 @@ async fn is_approved_by_option(
     context: &Context,
     write: &Write,
     state: &AgentState,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let Some(approved) = state
         .agent
         .approved_version

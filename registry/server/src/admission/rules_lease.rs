@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 const PASS: &str = "rules_pass";
 
@@ -35,14 +35,14 @@ pub(crate) struct KeptPass {
 
 impl KeptPass {
     /// Reads and locks it.
-    pub(crate) async fn lock(write: &Write) -> Result<Self, AppError> {
+    pub(crate) async fn lock(write: &Write) -> Result<Self> {
         let text = settings::setting_locked(write, PASS).await?;
         // If this build cannot read it, it begins anew.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(kept.unwrap_or_default())
     }
 
-    pub(crate) async fn put(&self, write: &Write) -> Result<(), AppError> {
+    pub(crate) async fn put(&self, write: &Write) -> Result<()> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|error| AppError::internal(error.to_string()))?;
         Ok(write.setting_put(PASS, &text).await?)
@@ -51,7 +51,7 @@ impl KeptPass {
 
 /// Records that this process was started with its rules, before it reads what they forbid: from the commit on, no
 /// process decides by other rules. An interrupted pass by the same rules continues. Returns the stored pass.
-pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPass, AppError> {
+pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPass> {
     let mut kept = KeptPass::lock(write).await?;
     let rules = context.rules.to_string();
     if kept.rules != rules {

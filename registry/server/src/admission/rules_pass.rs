@@ -22,7 +22,7 @@ use crate::admission::rules_lease::KeptPass;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_in_bulk;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::memory::rules_progress::Stage;
 
 /// The setting that holds the rules by which everything is decided; empty while a pass by other rules runs.
@@ -51,10 +51,7 @@ pub enum PassEnd {
 
 /// Decides by the rules of this process on everything that they concern, unless another process does so. A failure does
 /// not stop the others. If the database fails, the next call continues from there.
-pub async fn decide_by_rules(
-    context: &Context,
-    cancel: &CancellationToken,
-) -> Result<PassEnd, AppError> {
+pub async fn decide_by_rules(context: &Context, cancel: &CancellationToken) -> Result<PassEnd> {
     let progress = &context.rules_progress;
     let write = context.store.write().await?;
     let mut kept = KeptPass::lock(&write).await?;
@@ -130,7 +127,7 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// Collects the ids of what is to be decided, for each agent at most once.
-    async fn begin(context: &'a Context, mut kept: KeptPass) -> Result<Self, AppError> {
+    async fn begin(context: &'a Context, mut kept: KeptPass) -> Result<Self> {
         let store = &context.store;
         let decided = settings::setting_get(store, DECIDED).await?;
         // The same rules would decide a review as they did when it was opened.
@@ -167,7 +164,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    async fn run(&mut self, cancel: &CancellationToken) -> Result<PassEnd, AppError> {
+    async fn run(&mut self, cancel: &CancellationToken) -> Result<PassEnd> {
         let mut end = self.decide_reviews(cancel).await?;
         let agents = std::mem::take(&mut self.agents);
         for some in agents.chunks(AT_ONCE) {
@@ -183,10 +180,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Decides again on the agents with an open review; returns how the pass ended, if it did.
-    async fn decide_reviews(
-        &mut self,
-        cancel: &CancellationToken,
-    ) -> Result<Option<PassEnd>, AppError> {
+    async fn decide_reviews(&mut self, cancel: &CancellationToken) -> Result<Option<PassEnd>> {
         let open = open_admissions();
         while !self.kept.reviews_done {
             let after = self.kept.after;
@@ -210,7 +204,7 @@ impl<'a> Pass<'a> {
         &mut self,
         work: Work<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Option<PassEnd>, AppError> {
+    ) -> Result<Option<PassEnd>> {
         if cancel.is_cancelled() {
             return Ok(Some(PassEnd::Cancelled));
         }
@@ -224,7 +218,7 @@ impl<'a> Pass<'a> {
         Ok(end)
     }
 
-    async fn decide_singly(&mut self, work: Work<'_>) -> Result<Option<PassEnd>, AppError> {
+    async fn decide_singly(&mut self, work: Work<'_>) -> Result<Option<PassEnd>> {
         for (id, single) in work.singles() {
             match self.transact(single).await {
                 Err(error) if error.is_of_database() => return Err(error),
@@ -242,7 +236,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Decides in one transaction, unless the pass is no longer this process's.
-    async fn transact(&mut self, work: Work<'_>) -> Result<Option<PassEnd>, AppError> {
+    async fn transact(&mut self, work: Work<'_>) -> Result<Option<PassEnd>> {
         let context = self.context;
         let write = context.store.write().await?;
         if let Some(end) = self.lock(&write).await? {
@@ -273,7 +267,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Locks the pass; returns how it has ended for this process, if it has.
-    async fn lock(&self, write: &Write) -> Result<Option<PassEnd>, AppError> {
+    async fn lock(&self, write: &Write) -> Result<Option<PassEnd>> {
         let present = KeptPass::lock(write).await?;
         if present.rules != self.kept.rules {
             return Ok(Some(PassEnd::Superseded));
@@ -314,7 +308,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Gives the lease back, with the result: complete, or where the next pass continues.
-    async fn finish(&self, is_through: bool) -> Result<PassEnd, AppError> {
+    async fn finish(&self, is_through: bool) -> Result<PassEnd> {
         let write = self.context.store.write().await?;
         if let Some(end) = self.lock(&write).await? {
             return Ok(end);

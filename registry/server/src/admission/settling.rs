@@ -17,7 +17,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::state_of;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::memory::policies::Unsettled;
 
 /// The setting that holds the number of the last set by which open reviews were decided again.
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 50;
 /// same time: the first one changes, the others find nothing to do. Returns whether it finished. A failure does not
 /// stop the others, is returned after them, and is tried again in the next round. If the database fails as a whole, all
 /// agents stay to be checked.
-pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<bool, AppError> {
+pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<bool> {
     let mut failed = Failed::default();
     let ended = match context.policies.take_unsettled() {
         Unsettled::All => {
@@ -64,7 +64,7 @@ async fn settle_all(
     context: &Context,
     cancelled: &impl Fn() -> bool,
     failed: &mut Failed,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let set = admitting_set(context, &context.store).await?;
     let held: BTreeSet<Uuid> = agents::agents_held(&context.store, Hold::Policy)
         .await?
@@ -100,11 +100,7 @@ async fn settle_all(
 }
 
 /// Settles these agents in one transaction, or each alone if that fails.
-async fn settle_some(
-    context: &Context,
-    ids: &BTreeSet<Uuid>,
-    failed: &mut Failed,
-) -> Result<(), AppError> {
+async fn settle_some(context: &Context, ids: &BTreeSet<Uuid>, failed: &mut Failed) -> Result<()> {
     let ids: Vec<Uuid> = ids.iter().copied().collect();
     for some in ids.chunks(AT_ONCE) {
         match settle_at_once(context, some).await {
@@ -124,7 +120,7 @@ async fn settle_some(
     Ok(())
 }
 
-async fn settle_at_once(context: &Context, ids: &[Uuid]) -> Result<(), AppError> {
+async fn settle_at_once(context: &Context, ids: &[Uuid]) -> Result<()> {
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     for id in ids {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Gives an agent its URN: its identifier in the domain's own catalog, else one derived from its name. It keeps the URN
 /// forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the
@@ -25,7 +25,7 @@ pub(crate) async fn assign<'i>(
     identifiers: impl Iterator<Item = &'i str>,
     name: &str,
     standing: CoverageLevel,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if state.agent.urn.is_some() || !row.is_proved() || standing != CoverageLevel::Covered {
         return Ok(());
     }

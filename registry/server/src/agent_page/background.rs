@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::proof_view;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// The fetches of one day, of all sources of an agent together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Background {
         context: &Context,
         caller: &Caller,
         record: &AgentRecord,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let store = &context.store;
         let sources: Vec<i64> = record.sources().iter().map(|source| source.id).collect();
         let days = crawl::source_days_of(store, &sources).await?;

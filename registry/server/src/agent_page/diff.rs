@@ -11,7 +11,7 @@ use crate::agents::diff::{DiffQuery, agent_diff};
 use crate::agents::views::{agent_show, agent_versions};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::path::AgentRef;
 use crate::http::query;
 use crate::http::visitor::Visitor;
@@ -66,7 +66,7 @@ async fn material(
     caller: &Caller,
     agent: &str,
     query: &str,
-) -> Result<DiffMaterial, AppError> {
+) -> Result<DiffMaterial> {
     let query = read(query)?;
     let first = PageRequest {
         page_size: Some(VERSIONS),
@@ -87,7 +87,7 @@ async fn material(
 }
 
 /// An empty member, which a form may send, counts as absent.
-fn read(query: &str) -> Result<DiffQuery, AppError> {
+fn read(query: &str) -> Result<DiffQuery> {
     let invalid = |text: String| AppError::invalid("/", text);
     if query.len() > ADDRESS {
         return Err(invalid("The address is too long.".to_owned()));

@@ -12,7 +12,7 @@ use crate::agents::records::AgentRecord;
 use crate::caller::Caller;
 use crate::commit::admitting::admitting_set;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::pages::text::{self, BLOCK, LINE};
 
 const POLICIES: usize = 100;
@@ -51,7 +51,7 @@ impl GovernedView {
         context: &Context,
         caller: &Caller,
         record: &AgentRecord,
-    ) -> Result<Option<Self>, AppError> {
+    ) -> Result<Option<Self>> {
         if !caller.may(Permission::SeeAll) {
             return Ok(None);
         }
@@ -93,7 +93,7 @@ fn says(effect: Effect, actions: &[Action], mode: &str) -> String {
     format!("{}s {}{mode}", effect.as_str(), actions.join(", "))
 }
 
-async fn waivers(context: &Context, record: &AgentRecord) -> Result<Vec<WaiverView>, AppError> {
+async fn waivers(context: &Context, record: &AgentRecord) -> Result<Vec<WaiverView>> {
     let mut ids: Vec<Uuid> = record.waivers.iter().map(|one| one.approver_id).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -30,7 +30,7 @@ use crate::agents::views::{agent_view, findings_of, record_visible, versions_of}
 use crate::caller::Caller;
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::http::page_policy::page_policy;
 use crate::http::path::AgentRef;
 use crate::http::visitor::Visitor;
@@ -94,7 +94,7 @@ impl AssumedAddress {
 pub(crate) struct Material {
     pub agent: Agent,
     /// The versions, or the error that hides them.
-    pub versions: Result<VersionList, AppError>,
+    pub versions: Result<VersionList>,
     pub findings: Option<FindingList>,
     /// `None` if they cannot be found now.
     pub similar: Option<Similar>,
@@ -134,7 +134,7 @@ pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
         .finish()
 }
 
-async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Material, AppError> {
+async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Material> {
     // One more than is shown, so that each version has a predecessor to compare with.
     let first = PageRequest {
         page_size: u32::try_from(VERSIONS + 1).ok(),

@@ -15,14 +15,14 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 pub async fn agent_suspend(
     context: &Context,
     caller: &Caller,
     agent: &str,
     act: &Act,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     curators_act(context, caller, agent, act, |ledger, state, account| {
         ledger.hold(state, Hold::Operator, &account.name, &act.reason);
         Ok(())
@@ -36,7 +36,7 @@ pub async fn agent_deprecate(
     caller: &Caller,
     agent: &str,
     what: &Deprecate,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     let replacement = match what.replacement.as_deref() {
         Some(named) => Some(replacement(context, caller, agent, named).await?),
         None => None,
@@ -87,7 +87,7 @@ pub async fn agent_undeprecate(
     caller: &Caller,
     agent: &str,
     act: &Act,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     owners_act(
         context,
         caller,
@@ -111,12 +111,7 @@ pub async fn agent_undeprecate(
     .await
 }
 
-async fn replacement(
-    context: &Context,
-    caller: &Caller,
-    agent: &str,
-    named: &str,
-) -> Result<Uuid, AppError> {
+async fn replacement(context: &Context, caller: &Caller, agent: &str, named: &str) -> Result<Uuid> {
     let row = match agent_visible(context, caller, named).await {
         Ok(row) => row,
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -143,7 +138,7 @@ pub async fn agent_retire(
     caller: &Caller,
     agent: &str,
     act: &Act,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     owners_act(
         context,
         caller,
@@ -162,8 +157,8 @@ async fn curators_act(
     caller: &Caller,
     agent: &str,
     act: &Act,
-    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-) -> Result<Agent, AppError> {
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<()>,
+) -> Result<Agent> {
     let account = caller.demand(Permission::Curate)?;
     let id = agent_visible(context, caller, agent).await?.id;
     change_agent(context, caller, account, id, &act.reason, change).await
@@ -174,8 +169,8 @@ async fn owners_act(
     caller: &Caller,
     agent: &str,
     reason: &str,
-    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-) -> Result<Agent, AppError> {
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<()>,
+) -> Result<Agent> {
     caller.demand(Permission::Register)?;
     let (row, account) = agent_to_change(context, caller, agent).await?;
     change_agent(context, caller, account, row.id, reason, change).await
@@ -187,8 +182,8 @@ async fn change_agent(
     account: &Account,
     id: Uuid,
     reason: &str,
-    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<(), AppError>,
-) -> Result<Agent, AppError> {
+    change: impl FnOnce(&mut Ledger<'_>, &mut AgentState, &Account) -> Result<()>,
+) -> Result<Agent> {
     check_reason(reason)?;
     let write = context.store.write().await?;
     let mut state = state_of(&write, id).await?;
@@ -202,7 +197,7 @@ async fn change_agent(
 }
 
 /// Refuses an act on an agent that is not in the lifecycle state it needs.
-fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
+fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<()> {
     let now = state.agent.lifecycle()?;
     if now == wanted {
         return Ok(());

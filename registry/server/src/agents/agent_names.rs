@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::agents::records::records;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::pages::text::{self, LINE};
 
 /// An agent as pages name it: its name with a link to its page, or its identifier if it no longer exists.
@@ -19,7 +19,7 @@ pub(crate) struct AgentName {
 pub(crate) async fn agent_names(
     context: &Context,
     mut ids: Vec<Uuid>,
-) -> Result<HashMap<Uuid, String>, AppError> {
+) -> Result<HashMap<Uuid, String>> {
     ids.sort_unstable();
     ids.dedup();
     let rows = agents::agents_by_ids(&context.store, &ids).await?;

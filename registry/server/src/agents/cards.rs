@@ -15,7 +15,7 @@ use crate::agents::views::{agent_visible, is_state_known, owns};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::memory::cards::{ServedCard, ServedCardEntry};
 use crate::sources::card_url_of;
 use crate::visibility::{Openness, is_listed, visible_to};
@@ -27,7 +27,7 @@ pub async fn agent_card(
     caller: &Caller,
     agent: &str,
     version: Option<&str>,
-) -> Result<Arc<ServedCard>, AppError> {
+) -> Result<Arc<ServedCard>> {
     demand_database(context)?;
     if let Some(digest) = version {
         return card_of_version(context, caller, agent, digest).await;
@@ -64,7 +64,7 @@ pub async fn agent_card_as(
     agent: &str,
     version: Option<&str>,
     target: ConversionTarget,
-) -> Result<Arc<ServedCard>, AppError> {
+) -> Result<Arc<ServedCard>> {
     let original = agent_card(context, caller, agent, version).await?;
     let key = format!("{target} {DERIVATION} {}", original.digest);
     if let Some(card) = context.cards.by_digest.get(&key) {
@@ -91,11 +91,7 @@ pub async fn agent_card_as(
 }
 
 /// The served card of an agent; `agent` is its id or URN from the request, for the error.
-async fn serving(
-    context: &Context,
-    id: Uuid,
-    agent: &str,
-) -> Result<Arc<ServedCardEntry>, AppError> {
+async fn serving(context: &Context, id: Uuid, agent: &str) -> Result<Arc<ServedCardEntry>> {
     // The stamp is read before the database, so that a change in between is noticed later.
     let (stamp, policies) = (context.changes.stamp(id), context.policies.stamp());
     if let Some(entry) = cached_entry(context, id) {
@@ -144,7 +140,7 @@ async fn card_of_version(
     caller: &Caller,
     agent: &str,
     digest: &str,
-) -> Result<Arc<ServedCard>, AppError> {
+) -> Result<Arc<ServedCard>> {
     let row = agent_visible(context, caller, agent).await?;
     let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
     let version = versions::version_by_digest(&context.store, row.id, digest)
@@ -154,7 +150,7 @@ async fn card_of_version(
     card_by_digest(context, &version.digest).await
 }
 
-async fn card_by_digest(context: &Context, digest: &str) -> Result<Arc<ServedCard>, AppError> {
+async fn card_by_digest(context: &Context, digest: &str) -> Result<Arc<ServedCard>> {
     if let Some(card) = context.cards.by_digest.get(digest) {
         return Ok(card);
     }

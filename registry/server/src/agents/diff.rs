@@ -11,7 +11,7 @@ use crate::admission::change::{change_class, difference, states};
 use crate::agents::views::{agent_visible, key_binding, owns, version_visible};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::signatures::KeyBinding;
 
 /// Which two versions of a card are compared.
@@ -32,7 +32,7 @@ pub async fn agent_diff(
     caller: &Caller,
     agent: &str,
     query: &DiffQuery,
-) -> Result<Diff, AppError> {
+) -> Result<Diff> {
     let row = agent_visible(context, caller, agent).await?;
     let all = caller.may(Permission::SeeAll) || owns(context, caller, &row).await?;
     let named = async |digest: &str| version_visible(context, caller, &row, digest).await;

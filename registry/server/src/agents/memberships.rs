@@ -10,14 +10,14 @@ use crate::caller::Caller;
 use crate::collection_filters::CollectionFilters;
 use crate::collection_rows::sees_collection;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// The names of the collections that hold an agent, as far as the caller may see both.
 pub async fn agent_collections(
     context: &Context,
     caller: &Caller,
     agent: &str,
-) -> Result<Vec<String>, AppError> {
+) -> Result<Vec<String>> {
     let record = record_visible(context, caller, agent).await?;
     collections_holding(context, caller, &record).await
 }
@@ -27,7 +27,7 @@ pub(crate) async fn collections_holding(
     context: &Context,
     caller: &Caller,
     record: &AgentRecord,
-) -> Result<Vec<String>, AppError> {
+) -> Result<Vec<String>> {
     let mut rows = collections::collections(&context.store).await?;
     rows.retain(|row| sees_collection(caller, row));
     Ok(CollectionFilters::of(&rows).holding(&listed_facts(context, record)))

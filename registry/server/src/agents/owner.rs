@@ -23,7 +23,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::state_of;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
@@ -35,7 +35,7 @@ pub async fn agent_patch(
     caller: &Caller,
     agent: &str,
     patch: &AgentPatch,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     let names = patch.groups.as_deref().unwrap_or_default();
     check_groups(&context.config.identity, "/groups", names)?;
     check_collections(patch.collections.as_deref().unwrap_or_default())?;
@@ -95,7 +95,7 @@ async fn set_visibility(
     caller: &Caller,
     agent: &mut agent::Model,
     patch: &AgentPatch,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let curates = caller.may(Permission::Curate);
     let now = agent.visibility()?;
     let visibility = patch.visibility.unwrap_or(now);
@@ -148,7 +148,7 @@ fn only_narrower(what: &str) -> AppError {
 }
 
 /// The account with this name, which must be enabled; `None` for an empty name.
-async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppError> {
+async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -165,7 +165,7 @@ pub(crate) async fn agent_to_change<'a>(
     context: &Context,
     caller: &'a Caller,
     agent: &str,
-) -> Result<(agent::Model, &'a Account), AppError> {
+) -> Result<(agent::Model, &'a Account)> {
     let row = match agent_visible(context, caller, agent).await {
         Ok(row) => row,
         // An agent on hold for the dispute is hidden from a party that has not registered it.
@@ -184,7 +184,7 @@ pub(crate) async fn require_agent_owner_or_curator<'a>(
     context: &Context,
     caller: &'a Caller,
     agent: &agent::Model,
-) -> Result<&'a Account, AppError> {
+) -> Result<&'a Account> {
     let row = domains::domains_by_ids(&context.store, &[agent.domain_id]).await?;
     let row = row.first().ok_or_else(|| AppError::no_agent(agent.id))?;
     let now = context.now();
@@ -214,7 +214,7 @@ async fn refuse_other_origin(
     row: &domain::Model,
     agent: &agent::Model,
     now: Timestamp,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if row.vouched_owner_at(now).is_none() {
         return Ok(());
     }
@@ -232,7 +232,7 @@ async fn refuse_other_origin(
     )))
 }
 
-pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AppError> {
+pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
     let word = |text: &str| {
         !text.is_empty()
             && text.len() <= MAX_LABEL

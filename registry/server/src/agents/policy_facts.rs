@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::agents::records::{AgentRecord, records};
 use crate::caller::account_label;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::policy_labels::{carried, is_open};
 
 pub(crate) fn facts(context: &Context, record: &AgentRecord) -> AgentFacts {
@@ -74,7 +74,7 @@ pub(crate) async fn labels_of_all(
     context: &Context,
     on: &impl Handle,
     rows: Vec<agent::Model>,
-) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
+) -> Result<HashMap<Uuid, Vec<String>>> {
     let records = records(on, rows).await?;
     let labelled = records
         .iter()
@@ -88,7 +88,7 @@ pub(crate) async fn labels_or_decoy(
     context: &Context,
     on: &impl Handle,
     rows: Vec<agent::Model>,
-) -> Result<HashMap<Uuid, Vec<String>>, AppError> {
+) -> Result<HashMap<Uuid, Vec<String>>> {
     let decoy = agents_walk(on, None, 1).await?;
     let judged = if rows.is_empty() { decoy } else { rows };
     labels_of_all(context, on, judged).await

@@ -9,7 +9,7 @@ use crate::agents::hit_members::mark_hit;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 /// What the text of a stored hit with a replacement contains.
 const MARK: &str = r#""replacement":""#;
@@ -19,7 +19,7 @@ pub(crate) async fn is_visible(
     context: &Context,
     caller: &Caller,
     replacement: Uuid,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     match agent_visible(context, caller, &replacement.to_string()).await {
         Ok(_) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
@@ -32,7 +32,7 @@ pub(crate) async fn hide_in_agent(
     context: &Context,
     caller: &Caller,
     view: &mut Agent,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let deprecation = view.hit.summary.deprecation.as_ref();
     let Some(named) = deprecation.and_then(|deprecation| deprecation.replacement) else {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) async fn hide_in_hits(
     context: &Context,
     caller: &Caller,
     rows: &mut [HitRow],
-) -> Result<(), AppError> {
+) -> Result<()> {
     for row in rows {
         // Every search passes here: the standard library's substring search compares many bytes at once.
         if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(MARK)) {

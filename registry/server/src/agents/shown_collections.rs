@@ -19,9 +19,9 @@ use crate::caller::Caller;
 use crate::collection_rows::sees_collection;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
-pub(super) fn check_collections(names: &[String]) -> Result<(), AppError> {
+pub(super) fn check_collections(names: &[String]) -> Result<()> {
     let fits = |name: &String| (1..=MAX_COLLECTION_NAME).contains(&name.len());
     if names.len() <= MAX_COLLECTIONS_OF_AGENT && names.iter().all(fits) {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) async fn set_collections(
     caller: &Caller,
     agent: &mut agent::Model,
     names: &[String],
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let present: BTreeSet<Uuid> = groups_in(agent.collections.as_deref())
         .into_iter()
         .collect();
@@ -96,7 +96,7 @@ pub(crate) async fn follow_audience(
     collection: Uuid,
     name: &str,
     by: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let limit = MAX_AGENTS_OF_COLLECTION as u64 + 1;
     for row in agents_naming_collection(write, collection, limit).await? {
         let mut state = state_of(write, row.id).await?;

@@ -14,7 +14,7 @@ use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::index_pool::run;
 use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
@@ -36,7 +36,7 @@ pub async fn agent_similar(
     caller: &Caller,
     agent: &str,
     query: &SimilarQuery,
-) -> Result<Similar, AppError> {
+) -> Result<Similar> {
     let size = query.page_size.unwrap_or(DEFAULT_SIMILAR);
     let is_allowed = (1..=MAX_SIMILAR).contains(&size);
     // An agent that the index shows to the caller needs no query of the database; any other may be newer than the
@@ -60,7 +60,7 @@ pub(crate) async fn similar_to(
     caller: &Caller,
     id: Uuid,
     size: u32,
-) -> Result<Similar, AppError> {
+) -> Result<Similar> {
     let request = request(context, caller, id, size)?;
     let found = run(context, caller, move |index| {
         similar_or_by_words(index, &request)
@@ -75,7 +75,7 @@ async fn if_seen(
     caller: &Caller,
     id: Uuid,
     size: u32,
-) -> Result<Option<Similar>, AppError> {
+) -> Result<Option<Similar>> {
     let request = request(context, caller, id, size)?;
     let found = run(context, caller, move |index| {
         match index.sees(id, &request.visible_to)? {
@@ -89,12 +89,7 @@ async fn if_seen(
     }
 }
 
-fn request(
-    context: &Context,
-    caller: &Caller,
-    id: Uuid,
-    size: u32,
-) -> Result<SimilarRequest, AppError> {
+fn request(context: &Context, caller: &Caller, id: Uuid, size: u32) -> Result<SimilarRequest> {
     demand_database(context)?;
     let serving = context.meanings.serving.load_full();
     let policies = context.policies.in_force();
@@ -107,11 +102,7 @@ fn request(
     })
 }
 
-async fn shown(
-    context: &Context,
-    caller: &Caller,
-    mut found: SimilarAgents,
-) -> Result<Similar, AppError> {
+async fn shown(context: &Context, caller: &Caller, mut found: SimilarAgents) -> Result<Similar> {
     hide_in_hits(context, caller, &mut found.hits).await?;
     let mode = match found.by_meaning {
         true => Mode::Semantic,
@@ -144,7 +135,7 @@ fn similar_or_by_words(
     }
 }
 
-fn hit(row: &HitRow) -> Result<Hit, AppError> {
+fn hit(row: &HitRow) -> Result<Hit> {
     let summary = serde_json::from_slice(&row.hit)
         .map_err(|error| AppError::internal(format!("a stored hit cannot be parsed: {error}")))?;
     let matched = Match {

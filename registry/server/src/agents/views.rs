@@ -27,7 +27,7 @@ use crate::agents::shown_collections::collections_of;
 use crate::audience::{groups_in, named_by_id};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::keeper_at;
 use crate::paging::{ListPage, PageRequest};
 use crate::signatures::KeyBinding;
@@ -45,11 +45,7 @@ pub struct FindingsQuery {
 /// New versions in a day beyond which a card is said to flap (docs/model.md#two-digests).
 const FLAPPING: i32 = 10;
 
-pub async fn agent_show(
-    context: &Context,
-    caller: &Caller,
-    agent: &str,
-) -> Result<Agent, AppError> {
+pub async fn agent_show(context: &Context, caller: &Caller, agent: &str) -> Result<Agent> {
     let record = record_visible(context, caller, agent).await?;
     agent_view(context, caller, &record).await
 }
@@ -58,7 +54,7 @@ pub(crate) async fn agent_view(
     context: &Context,
     caller: &Caller,
     record: &AgentRecord,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     let sees_holds = caller.may(Permission::SeeAll) || owns(context, caller, &record.agent).await?;
     let mut view = view_with_holds(context, record).await?;
     match sees_holds {
@@ -74,10 +70,7 @@ pub(crate) async fn agent_view(
 
 /// An agent with its holds and without its groups. It is cached as rendered (`agents::rendered`), so it may read only
 /// rows whose changes the store counts for the agent or its domain, and must not depend on the time.
-pub(crate) async fn view_with_holds(
-    context: &Context,
-    record: &AgentRecord,
-) -> Result<Agent, AppError> {
+pub(crate) async fn view_with_holds(context: &Context, record: &AgentRecord) -> Result<Agent> {
     Ok(Agent {
         hit: Hit {
             summary: summary(context, record),
@@ -109,7 +102,7 @@ fn assumed_url(record: &AgentRecord) -> Option<String> {
 }
 
 /// The break-glass under which an agent is served, until it is confirmed.
-async fn break_glass(context: &Context, agent: Uuid) -> Result<Option<BreakGlass>, AppError> {
+async fn break_glass(context: &Context, agent: Uuid) -> Result<Option<BreakGlass>> {
     let open = terms::break_glasses_on(&context.store, agent, ReviewState::Open).await?;
     match open.into_iter().next() {
         Some(row) => Ok(Some(break_glass_view(context, row).await?)),
@@ -120,7 +113,7 @@ async fn break_glass(context: &Context, agent: Uuid) -> Result<Option<BreakGlass
 pub(crate) async fn break_glass_view(
     context: &Context,
     row: break_glass::Model,
-) -> Result<BreakGlass, AppError> {
+) -> Result<BreakGlass> {
     let by = accounts::accounts_by_ids(&context.store, &[row.account_id]).await?;
     Ok(BreakGlass {
         by: by
@@ -133,7 +126,7 @@ pub(crate) async fn break_glass_view(
     })
 }
 
-async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String>, AppError> {
+async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String>> {
     let groups = groups_in(agent.audience.as_deref());
     let named = named_by_id(&context.store, &groups).await?;
     let mut names: Vec<String> = named.into_values().collect();
@@ -142,16 +135,13 @@ async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String
 }
 
 /// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it only changes with the agent's row.
-pub(crate) async fn sponsor_of(
-    context: &Context,
-    agent: &agent::Model,
-) -> Result<Option<String>, AppError> {
+pub(crate) async fn sponsor_of(context: &Context, agent: &agent::Model) -> Result<Option<String>> {
     let sponsor: Vec<Uuid> = agent.sponsor_id.into_iter().collect();
     let found = accounts::accounts_by_ids(&context.store, &sponsor).await?;
     Ok(found.into_iter().next().map(|account| account.name))
 }
 
-async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, AppError> {
+async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision> {
     let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
     let broken =
         terms::break_glasses_on(&context.store, record.agent.id, ReviewState::Open).await?;
@@ -204,7 +194,7 @@ pub async fn agent_versions(
     caller: &Caller,
     agent: &str,
     page: &PageRequest,
-) -> Result<VersionList, AppError> {
+) -> Result<VersionList> {
     let row = agent_visible(context, caller, agent).await?;
     versions_of(context, caller, &row, page).await
 }
@@ -215,7 +205,7 @@ pub(crate) async fn versions_of(
     caller: &Caller,
     row: &agent::Model,
     page: &PageRequest,
-) -> Result<VersionList, AppError> {
+) -> Result<VersionList> {
     let all = caller.may(Permission::SeeAll) || owns(context, caller, row).await?;
     let query = format!("versions of {} ({all})", row.id);
     let list = ListPage::new(context, caller, &query, page)?;
@@ -234,7 +224,7 @@ pub(crate) async fn versions_of(
     })
 }
 
-pub(crate) async fn key_binding(context: &Context, domain: i64) -> Result<KeyBinding, AppError> {
+pub(crate) async fn key_binding(context: &Context, domain: i64) -> Result<KeyBinding> {
     let rows = domains::domains_by_ids(&context.store, &[domain]).await?;
     let mut bindings = KeyBinding::of_domains(&context.store, &rows).await?;
     Ok(bindings.remove(&domain).unwrap_or_default())
@@ -246,7 +236,7 @@ pub async fn agent_findings(
     caller: &Caller,
     agent: &str,
     query: &FindingsQuery,
-) -> Result<FindingList, AppError> {
+) -> Result<FindingList> {
     let Some(digest) = &query.version else {
         let record = record_visible(context, caller, agent).await?;
         return findings_of(context, &record.agent, record.version);
@@ -260,7 +250,7 @@ pub(crate) fn findings_of(
     context: &Context,
     agent: &agent::Model,
     version: version::Model,
-) -> Result<FindingList, AppError> {
+) -> Result<FindingList> {
     let findings: Vec<Finding> = serde_json::from_str(&version.findings).map_err(|error| {
         AppError::internal(format!("findings of {} are broken: {error}", version.id))
     })?;
@@ -277,7 +267,7 @@ pub(crate) async fn version_visible(
     caller: &Caller,
     agent: &agent::Model,
     digest: &str,
-) -> Result<version::Model, AppError> {
+) -> Result<version::Model> {
     let all = caller.may(Permission::SeeAll) || owns(context, caller, agent).await?;
     versions::version_by_digest(&context.store, agent.id, digest)
         .await?
@@ -306,7 +296,7 @@ pub(crate) async fn agent_visible(
     context: &Context,
     caller: &Caller,
     agent: &str,
-) -> Result<agent::Model, AppError> {
+) -> Result<agent::Model> {
     let missing = || AppError::no_agent(agent);
     let store = &context.store;
     let row = match agent.parse::<Uuid>() {
@@ -325,7 +315,7 @@ pub(crate) async fn is_agent_visible(
     on: &impl Handle,
     caller: &Caller,
     row: Option<&agent::Model>,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     // No row has these keys.
     let (id, domain) = row.map_or((Uuid::nil(), 0), |row| (row.id, row.domain_id));
     let holds = agents::holds_of(on, &[id]).await?;
@@ -366,7 +356,7 @@ pub(crate) async fn record_visible(
     context: &Context,
     caller: &Caller,
     agent: &str,
-) -> Result<AgentRecord, AppError> {
+) -> Result<AgentRecord> {
     let row = agent_visible(context, caller, agent).await?;
     records(&context.store, vec![row])
         .await?
@@ -376,11 +366,7 @@ pub(crate) async fn record_visible(
 
 /// Whether the caller owns the agent, or registered its domain and its source first while the domain never had an
 /// owner.
-pub(crate) async fn owns(
-    context: &Context,
-    caller: &Caller,
-    agent: &agent::Model,
-) -> Result<bool, AppError> {
+pub(crate) async fn owns(context: &Context, caller: &Caller, agent: &agent::Model) -> Result<bool> {
     if !caller.is(agent.owner_id) && !caller.is(agent.submitter) {
         return Ok(false);
     }
@@ -388,10 +374,7 @@ pub(crate) async fn owns(
 }
 
 /// The account whose own an agent is.
-pub(crate) async fn keeper_of(
-    context: &Context,
-    agent: &agent::Model,
-) -> Result<Option<Uuid>, AppError> {
+pub(crate) async fn keeper_of(context: &Context, agent: &agent::Model) -> Result<Option<Uuid>> {
     let domain = [agent.domain_id];
     let rows = domains::domains_by_ids(&context.store, &domain).await?;
     let marks = ownership::owner_marks_of(&context.store, &domain).await?;

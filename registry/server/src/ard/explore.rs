@@ -9,7 +9,7 @@ use crate::ard::terms::{Terms, conditions};
 use crate::ard::{Part, demand_ard, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::search::find::counted;
 use crate::search::query::SearchQuery;
 
@@ -22,7 +22,7 @@ pub(crate) async fn explore(
     caller: &Caller,
     part: &Part,
     request: &ExploreRequest,
-) -> Result<ExploreResponse, AppError> {
+) -> Result<ExploreResponse> {
     demand_ard(context)?;
     let asked = &request.result_type.facets;
     if asked.is_empty() || asked.len() > MAX_COUNTED {
@@ -60,7 +60,7 @@ pub(crate) async fn explore(
     })
 }
 
-fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<ValueCount, AppError> {
+fn value_count(terms: &Terms, pointer: &str, facet: &FacetRequest) -> Result<ValueCount> {
     let property = terms.property(&format!("{pointer}/field"), &facet.field)?;
     let unique = property == Property::Identifier;
     if unique {

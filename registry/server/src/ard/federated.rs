@@ -15,7 +15,7 @@ use crate::ard::{DOOR, seen_entries};
 use crate::caller::Caller;
 use crate::catalog_entry::publisher_of;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::federation::merge::merge;
 use crate::federation::{Asked, PeerAnswer, ask_peers};
 use crate::memory::federation::MergedList;
@@ -46,7 +46,7 @@ pub(super) async fn federated(
     caller: &Caller,
     asking: &Asking<'_>,
     request: &SearchRequest,
-) -> Result<Federated, AppError> {
+) -> Result<Federated> {
     let canonical = canonical(asking, request);
     let position = match &request.page_token {
         Some(token) => context.signer.position(&canonical, caller, token)?,
@@ -136,7 +136,7 @@ async fn merged(
     asking: &Asking<'_>,
     request: &SearchRequest,
     offset: usize,
-) -> Result<(Merged, Vec<String>), AppError> {
+) -> Result<(Merged, Vec<String>)> {
     // A query that is refused here must not be sent elsewhere.
     let own = own_page(context, caller, asking, asking.size, None).await?;
     let Asked {
@@ -168,7 +168,7 @@ async fn merged(
 /// counted and paged as if the peers had not sent these, so that nothing reveals which of them are known here. Whole
 /// publishers are withheld, since an agent on hold has no URN here while its domain is unproved, and a guessed name
 /// under a proved domain must not be answered differently from an existing one.
-async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<(), AppError> {
+async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<()> {
     let publisher = |result: &SearchResult| {
         let publisher = publisher_of(&result.entry.identifier);
         publisher.unwrap_or_default().to_owned()
@@ -189,7 +189,7 @@ async fn still_seen(
     caller: &Caller,
     asking: &Asking<'_>,
     page: &[SearchResult],
-) -> Result<Vec<SearchResult>, AppError> {
+) -> Result<Vec<SearchResult>> {
     let own = asking.part.base(context);
     let mine: Vec<String> = page
         .iter()

@@ -6,7 +6,7 @@ use a2a_registry_search::{ExactFilter, Property};
 use crate::caller::Caller;
 use crate::catalog_entry::any_entry;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::search::find::{Extra, match_counts};
 use crate::search::query::SearchQuery;
 
@@ -16,7 +16,7 @@ pub(crate) async fn agents_without_urn(
     caller: &Caller,
     query: &SearchQuery,
     extra: &Extra,
-) -> Result<u64, AppError> {
+) -> Result<u64> {
     let mut all = extra.clone();
     all.exact.retain(|one| !every_agent_fits(one));
     let mut named = all.clone();

@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::catalog_entry::{NAME_IN_LOWER_CASE, any_entry, parsed_type, publisher_of};
 use crate::context::Context;
 use crate::database::demand_database;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::index_pool::run;
 use crate::paging::not_empty;
 use crate::search::find::PAGE_BYTES;
@@ -53,7 +53,7 @@ pub(crate) async fn list(
     caller: &Caller,
     part: &Part,
     query: &ListQuery,
-) -> Result<List, AppError> {
+) -> Result<List> {
     demand_ard(context)?;
     demand_database(context)?;
     let mut request = read_filter(query.filter.as_deref().unwrap_or_default())?;
@@ -91,7 +91,7 @@ pub(crate) async fn retrieve(
     caller: &Caller,
     part: &Part,
     identifier: &str,
-) -> Result<Entry, AppError> {
+) -> Result<Entry> {
     demand_ard(context)?;
     demand_database(context)?;
     if publisher_of(identifier).is_none() {
@@ -139,7 +139,7 @@ fn invalid(detail: String) -> AppError {
     AppError::invalid("/filter", detail)
 }
 
-fn read_filter(text: &str) -> Result<ListRequest, AppError> {
+fn read_filter(text: &str) -> Result<ListRequest> {
     let mut request = ListRequest::default();
     if text.len() > MAX_FILTER {
         return Err(invalid(format!("a filter has at most {MAX_FILTER} bytes")));
@@ -185,7 +185,7 @@ fn read_filter(text: &str) -> Result<ListRequest, AppError> {
     Ok(request)
 }
 
-fn time(name: &str, values: &[String]) -> Result<i64, AppError> {
+fn time(name: &str, values: &[String]) -> Result<i64> {
     let wrong = || invalid(format!("{name} is one time such as 2026-09-30T08:15:00Z"));
     let [value] = values else {
         return Err(wrong());
@@ -207,7 +207,7 @@ struct Term {
 }
 
 /// The terms of a filter: `name=value,'another value' AND name>value`.
-fn terms(text: &str) -> Result<Vec<Term>, AppError> {
+fn terms(text: &str) -> Result<Vec<Term>> {
     let mut terms = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -244,7 +244,7 @@ fn terms(text: &str) -> Result<Vec<Term>, AppError> {
 }
 
 /// The values at the beginning of a text, and what comes after them.
-fn values(text: &str) -> Result<(Vec<String>, &str), AppError> {
+fn values(text: &str) -> Result<(Vec<String>, &str)> {
     let mut values = Vec::new();
     let mut rest = text.trim_start();
     loop {
@@ -268,7 +268,7 @@ fn values(text: &str) -> Result<(Vec<String>, &str), AppError> {
     }
 }
 
-fn read_order(text: &str) -> Result<Vec<(ListKey, bool)>, AppError> {
+fn read_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
     let wrong = || {
         let detail = "orderBy is displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
         AppError::invalid("/orderBy", detail)

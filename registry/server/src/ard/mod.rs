@@ -30,7 +30,7 @@ use crate::ard::queries::representative_queries;
 use crate::caller::Caller;
 use crate::catalog_entry::{any_entry, base_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::index_pool::run;
 use crate::search::find::Extra;
 use crate::search::within::{COLLECTION, Within};
@@ -49,7 +49,7 @@ impl Part {
         self.collection.iter().cloned().collect()
     }
 
-    async fn within(&self, context: &Context, caller: &Caller) -> Result<Within, AppError> {
+    async fn within(&self, context: &Context, caller: &Caller) -> Result<Within> {
         let within = Within::load(context, caller, &self.names()).await;
         within.map_err(without_collection)
     }
@@ -65,7 +65,7 @@ impl Part {
 }
 
 /// Answers like an address where nothing is, unless ARD is served here.
-fn demand_ard(context: &Context) -> Result<(), AppError> {
+fn demand_ard(context: &Context) -> Result<()> {
     match context.config.ard.enabled {
         true => Ok(()),
         false => Err(AppError::no_address()),
@@ -102,7 +102,7 @@ pub(crate) async fn seen_entries(
     context: &Context,
     caller: &Caller,
     mut identifiers: Vec<String>,
-) -> Result<HashMap<String, Vec<u8>>, AppError> {
+) -> Result<HashMap<String, Vec<u8>>> {
     identifiers.sort_unstable();
     identifiers.dedup();
     let labels = caller.labels(&context.policies.in_force());
@@ -133,7 +133,7 @@ struct HitId {
 }
 
 /// Whole entries, with representative queries if the cards have examples for them, or if they may be derived.
-async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>, AppError> {
+async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>> {
     let read: Vec<(Uuid, Entry)> = rows
         .iter()
         .filter_map(|row| {

@@ -15,7 +15,7 @@ use crate::catalog_entry::{any_entry, publisher_of};
 use crate::context::Context;
 use crate::database::demand_database;
 use crate::dialects;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::index_pool::run;
 use crate::memory::published::PublishedCatalog;
 
@@ -44,7 +44,7 @@ struct Host {
 }
 
 /// The catalog of the public agents, rebuilt when the index has changed.
-pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppError> {
+pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog> {
     demand_ard(context)?;
     demand_database(context)?;
     let labels = Caller::default().labels(&context.policies.in_force());

@@ -11,7 +11,7 @@ use crate::ard::terms::conditions;
 use crate::ard::{Part, demand_ard, extra, without_collection};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::federation::{has_peers, referrals};
 use crate::search::find::{Extra, Found, found};
 use crate::search::query::SearchQuery;
@@ -26,7 +26,7 @@ pub(super) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn read(part: &'a Part, request: &'a SearchRequest) -> Result<Self, AppError> {
+    fn read(part: &'a Part, request: &'a SearchRequest) -> Result<Self> {
         let text = request.query.text.as_deref().map(str::trim);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return Err(AppError::invalid("/query/text", "a search has a text"));
@@ -60,7 +60,7 @@ pub(crate) async fn search(
     caller: &Caller,
     part: &Part,
     request: &SearchRequest,
-) -> Result<Federated, AppError> {
+) -> Result<Federated> {
     demand_ard(context)?;
     let asking = Asking::read(part, request)?;
     let mut answer = answer_to(context, caller, &asking, request).await?;
@@ -77,7 +77,7 @@ async fn answer_to(
     caller: &Caller,
     asking: &Asking<'_>,
     request: &SearchRequest,
-) -> Result<Federated, AppError> {
+) -> Result<Federated> {
     let part = asking.part;
     // A collection belongs to this registry: its peers know nothing of it. A caller who may find nothing here is not
     // shown others' agents either.
@@ -107,14 +107,14 @@ pub(super) async fn own_page(
     asking: &Asking<'_>,
     size: u32,
     token: Option<String>,
-) -> Result<Found, AppError> {
+) -> Result<Found> {
     let (query, extra) = (asking.query(size, token), asking.extra());
     let found = found(context, caller, &query, &extra).await;
     found.map_err(without_collection)
 }
 
 /// A page size of more than 100 is taken as 100.
-pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32, AppError> {
+pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32> {
     match asked {
         None => Ok(usual),
         Some(..1) => Err(AppError::invalid("/pageSize", "pageSize is at least 1")),

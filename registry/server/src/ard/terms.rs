@@ -9,7 +9,7 @@ use a2a_registry_search::{ExactFilter, MAX_FILTER_VALUES, MAX_VALUE_BYTES, Prope
 use serde_json::Value;
 
 use crate::catalog_entry::parsed_type;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 const NAMESPACE: &str = "https://agenticresourcediscovery.org/ns#";
 /// The base context, which applies to every document.
@@ -28,7 +28,7 @@ pub(super) struct Terms(BTreeMap<String, String>);
 
 impl Terms {
     /// A remote context other than ARD's is not fetched: its prefixes stay unknown.
-    pub(super) fn of(query: &Query) -> Result<Self, AppError> {
+    pub(super) fn of(query: &Query) -> Result<Self> {
         let mut names = BTreeMap::from([(PREFIX.to_owned(), NAMESPACE.to_owned())]);
         let one = query.context.as_ref();
         let all = match one {
@@ -62,7 +62,7 @@ impl Terms {
         Ok(Self(names))
     }
 
-    pub(super) fn property(&self, pointer: &str, path: &str) -> Result<Property, AppError> {
+    pub(super) fn property(&self, pointer: &str, path: &str) -> Result<Property> {
         let shown: String = path.chars().take(100).collect();
         let unknown = |why: &str| {
             AppError::invalid(
@@ -130,7 +130,7 @@ impl Terms {
     }
 }
 
-pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
+pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>> {
     let terms = Terms::of(query)?;
     let mut conditions = Vec::new();
     let mut count = 0;

@@ -22,14 +22,11 @@ use crate::commit::ledger::Ledger;
 use crate::commit::policy_numbers::follow_collections;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::names::check_names;
 use crate::precondition::Precondition;
 
-pub async fn collection_list(
-    context: &Context,
-    caller: &Caller,
-) -> Result<CollectionList, AppError> {
+pub async fn collection_list(context: &Context, caller: &Caller) -> Result<CollectionList> {
     let mut rows = collections(&context.store).await?;
     rows.retain(|row| sees_collection(caller, row));
     Ok(CollectionList {
@@ -37,11 +34,7 @@ pub async fn collection_list(
     })
 }
 
-pub async fn collection_show(
-    context: &Context,
-    caller: &Caller,
-    name: &str,
-) -> Result<Collection, AppError> {
+pub async fn collection_show(context: &Context, caller: &Caller, name: &str) -> Result<Collection> {
     let row = row(&context.store, name).await?;
     let row = row.filter(|row| sees_collection(caller, row));
     let row = row.ok_or_else(|| AppError::no_collection(name))?;
@@ -55,7 +48,7 @@ pub async fn collection_put(
     name: &str,
     content: &CollectionContent,
     seen: &Precondition,
-) -> Result<Collection, AppError> {
+) -> Result<Collection> {
     put(context, caller, name, content, Expected::Seen(seen)).await
 }
 
@@ -65,7 +58,7 @@ pub async fn collection_make(
     caller: &Caller,
     name: &str,
     content: &CollectionContent,
-) -> Result<Collection, AppError> {
+) -> Result<Collection> {
     put(context, caller, name, content, Expected::None).await
 }
 
@@ -78,7 +71,7 @@ enum Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn check(&self, before: Option<&Collection>) -> Result<(), AppError> {
+    fn check(&self, before: Option<&Collection>) -> Result<()> {
         match (self, before) {
             (Self::Seen(seen), before) => seen.check(before),
             (Self::None, None) => Ok(()),
@@ -96,7 +89,7 @@ async fn put(
     name: &str,
     content: &CollectionContent,
     expected: Expected<'_>,
-) -> Result<Collection, AppError> {
+) -> Result<Collection> {
     let curator = caller.demand(Permission::Curate)?;
     // An invalid name in the path belongs to no collection.
     if !is_name(name) {
@@ -154,7 +147,7 @@ pub async fn collection_delete(
     caller: &Caller,
     name: &str,
     seen: &Precondition,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let curator = caller.demand(Permission::Curate)?;
     let write = locked(context).await?;
     let row = row(&write, name).await?;
@@ -173,18 +166,18 @@ pub async fn collection_delete(
 }
 
 /// A write in which no other one changes collections or makes policy sets: always locked in this order.
-async fn locked(context: &Context) -> Result<Write, AppError> {
+async fn locked(context: &Context) -> Result<Write> {
     let write = context.store.write().await?;
     write.policies_lock().await?;
     write.collections_lock().await?;
     Ok(write)
 }
 
-async fn row(on: &impl Handle, name: &str) -> Result<Option<collection::Model>, AppError> {
+async fn row(on: &impl Handle, name: &str) -> Result<Option<collection::Model>> {
     Ok(collections_by_names(on, &[name.to_owned()]).await?.pop())
 }
 
-async fn admitted(write: &Write, ledger: &mut Ledger<'_>) -> Result<Uuid, AppError> {
+async fn admitted(write: &Write, ledger: &mut Ledger<'_>) -> Result<Uuid> {
     if collections(write).await?.len() >= MAX_COLLECTIONS {
         return Err(AppError::limit_reached(format!(
             "There are {MAX_COLLECTIONS} collections; delete some first."
@@ -203,7 +196,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().next().is_some_and(plain)
 }
 
-fn check_description(description: &str) -> Result<(), AppError> {
+fn check_description(description: &str) -> Result<()> {
     if description.chars().count() <= MAX_DESCRIPTION && !description.contains('\0') {
         return Ok(());
     }
@@ -211,11 +204,7 @@ fn check_description(description: &str) -> Result<(), AppError> {
     Err(AppError::invalid("/description", detail))
 }
 
-async fn view(
-    on: &impl Handle,
-    caller: &Caller,
-    row: collection::Model,
-) -> Result<Collection, AppError> {
+async fn view(on: &impl Handle, caller: &Caller, row: collection::Model) -> Result<Collection> {
     let name = row.name.clone();
     let mut views = views(on, caller, vec![row]).await?;
     views.pop().ok_or_else(|| AppError::no_collection(name))
@@ -227,7 +216,7 @@ async fn views(
     on: &impl Handle,
     caller: &Caller,
     rows: Vec<collection::Model>,
-) -> Result<Vec<Collection>, AppError> {
+) -> Result<Vec<Collection>> {
     let own = caller.account.as_ref().map(|account| &account.groups);
     let told = |group: &Uuid| {
         caller.may(Permission::SeeAll) || own.is_some_and(|groups| groups.contains(group))

@@ -5,7 +5,7 @@ use a2a_registry_store::collections::collections_by_names;
 use a2a_registry_store::policies::policy_set_newest;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::policy_sets::written;
 
 /// Maximum number of agents that are counted as shown to the audience of a collection.
@@ -14,7 +14,7 @@ const MAX_AGENTS: u64 = 1_000;
 const MAX_POLICIES: usize = 20;
 
 /// What refers to a collection by its name and loses it: a sentence each.
-pub(super) async fn lost_uses(context: &Context, name: &str) -> Result<Vec<String>, AppError> {
+pub(super) async fn lost_uses(context: &Context, name: &str) -> Result<Vec<String>> {
     let mut lost = Vec::new();
     let policies = policies_naming(context, name).await?;
     if let [first, further @ ..] = policies.as_slice() {
@@ -51,7 +51,7 @@ fn lost_agents(count: u64) -> Option<String> {
 }
 
 /// The policies of the newest set whose text asks about collections and names this one.
-async fn policies_naming(context: &Context, name: &str) -> Result<Vec<String>, AppError> {
+async fn policies_naming(context: &Context, name: &str) -> Result<Vec<String>> {
     let Some(newest) = policy_set_newest(&context.store).await? else {
         return Ok(Vec::new());
     };

@@ -18,7 +18,7 @@ use crate::collections::acts::{
 };
 use crate::collections::deletion::lost_uses;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::answer::Answer;
 use crate::http::auth::Curate;
 use crate::http::forms::{FormFields, FormOf};
@@ -153,7 +153,7 @@ async fn made(
     caller: &Caller,
     name: &str,
     fields: &CollectionForm,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let made = collection_make(context, caller, name, &fields.content()).await;
     made.map(drop).map_err(|error| match error.kind {
         crate::error::ErrorKind::NotFound => AppError::invalid(
@@ -176,7 +176,7 @@ async fn collections_page(
     visitor: &Visitor,
     form: &CollectionForm,
     problem: Option<String>,
-) -> Result<CollectionsPage, AppError> {
+) -> Result<CollectionsPage> {
     let list = collection_list(context, &visitor.caller).await?;
     Ok(CollectionsPage {
         frame: Frame::of(context.config(), "collections", visitor),
@@ -193,7 +193,7 @@ async fn collection_page(
     found: Collection,
     form: &CollectionForm,
     problem: Option<String>,
-) -> Result<CollectionPage, AppError> {
+) -> Result<CollectionPage> {
     Ok(CollectionPage {
         frame: Frame::of(context.config(), "collections", visitor),
         now: context.now(),
@@ -210,7 +210,7 @@ async fn deletion_confirmation(
     visitor: &Visitor,
     found: &Collection,
     fields: &CollectionForm,
-) -> Result<ConfirmPage, AppError> {
+) -> Result<ConfirmPage> {
     let name = text::line(&found.name, LINE);
     let filter = text::line(&found.filter, MAX_FILTER_TEXT);
     let link = format!("/collections/{}", text::segment(&found.name));
@@ -271,7 +271,7 @@ impl CollectionForm {
         }
     }
 
-    fn of(collection: &Collection) -> Result<Self, AppError> {
+    fn of(collection: &Collection) -> Result<Self> {
         Ok(Self {
             description: collection.description.clone(),
             filter: collection.filter.clone(),

@@ -24,7 +24,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::signatures::{KeptKeySet, Signatures};
 use crate::sources::card_url_of;
 
@@ -65,10 +65,7 @@ impl CardSurroundings {
         }
     }
 
-    pub(crate) async fn of_version(
-        on: &impl Handle,
-        row: &version::Model,
-    ) -> Result<Self, AppError> {
+    pub(crate) async fn of_version(on: &impl Handle, row: &version::Model) -> Result<Self> {
         let agent = agents::agents_by_ids(on, &[row.agent_id]).await?.pop();
         let before = versions::version_page(on, row.agent_id, true, Some(row.id), 1).await?;
         let previous = match before.first() {
@@ -127,7 +124,7 @@ struct VerificationKeys {
 async fn keys_of(
     on: &impl Handle,
     rows: &[agent::Model],
-) -> Result<HashMap<Uuid, VerificationKeys>, AppError> {
+) -> Result<HashMap<Uuid, VerificationKeys>> {
     let newest: Vec<Uuid> = rows.iter().filter_map(|row| row.newest_version).collect();
     let newest: HashMap<Uuid, String> = versions::key_sets_of(on, &newest)
         .await?
@@ -152,7 +149,7 @@ async fn keys_of(
 /// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how
 /// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are
 /// applied again to waiting versions. If the database fails, the next call derives the same page.
-pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
+pub async fn derive_again(context: &Context) -> Result<usize> {
     let old = versions::versions_derived_before(&context.store, current(), PAGE).await?;
     if old.is_empty() {
         return Ok(0);
@@ -214,7 +211,7 @@ async fn rederive_all(
     context: &Context,
     old: Vec<version::Model>,
     keys: &HashMap<Uuid, VerificationKeys>,
-) -> Result<Vec<RederivedVersion>, AppError> {
+) -> Result<Vec<RederivedVersion>> {
     let none = VerificationKeys::default();
     let mut pairs = Vec::with_capacity(old.len());
     for before in old {
@@ -233,7 +230,7 @@ async fn keep(
     write: &Write,
     ledger: &mut Ledger<'_>,
     pairs: Vec<RederivedVersion>,
-) -> Result<BTreeMap<Uuid, Vec<RederivedVersion>>, AppError> {
+) -> Result<BTreeMap<Uuid, Vec<RederivedVersion>>> {
     let mut changed: BTreeMap<Uuid, Vec<RederivedVersion>> = BTreeMap::new();
     for pair in pairs {
         let (before, after) = (&pair.before, &pair.after);
@@ -262,7 +259,7 @@ async fn follow_verdicts(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     judged: &[RederivedVersion],
-) -> Result<(), AppError> {
+) -> Result<()> {
     if state.agent.retired_at.is_some() {
         return Ok(());
     }
@@ -305,7 +302,7 @@ async fn follow_verdicts(
 }
 
 /// Whether a person gave the last approval of a version.
-async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool, AppError> {
+async fn approved_by_person(write: &Write, row: &version::Model) -> Result<bool> {
     let made = decisions::decisions_on(write, &[row.agent_id]).await?;
     let mut made = made.iter().rev();
     let last = made.find(|made| made.version_id == row.id && made.approved);

@@ -20,7 +20,7 @@ use crate::commit::locks::{domain_locked, write_with_followers};
 use crate::commit::publish::{commit_act, commit_ledger};
 use crate::context::Context;
 use crate::domains::view::{domain_view, domain_views};
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::is_party;
 use crate::paging::{ListPage, PageRequest};
@@ -32,7 +32,7 @@ pub async fn domain_list(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<DomainList, AppError> {
+) -> Result<DomainList> {
     let account = caller.demand(Permission::Read)?;
     let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
     let list = ListPage::new(context, caller, "domains", page)?;
@@ -56,18 +56,14 @@ pub async fn domain_list(
 const OWN: u64 = 100;
 
 /// The first domains by name that the caller has registered or proved, whatever else it may see.
-pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<DomainView>, AppError> {
+pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<DomainView>> {
     let account = caller.demand(Permission::Read)?;
     let rows =
         domains::domain_page(&context.store, Some(account.id), context.now(), None, OWN).await?;
     domain_views(context, caller, rows).await
 }
 
-pub async fn domain_show(
-    context: &Context,
-    caller: &Caller,
-    domain: &str,
-) -> Result<DomainView, AppError> {
+pub async fn domain_show(context: &Context, caller: &Caller, domain: &str) -> Result<DomainView> {
     let row = domain_visible(context, caller, domain).await?;
     domain_view(context, caller, row.id).await
 }
@@ -79,7 +75,7 @@ pub async fn domain_vouch(
     caller: &Caller,
     domain: &str,
     vouch: &Vouch,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&vouch.reason)?;
     let row = domain_visible(context, caller, domain).await?;
@@ -107,7 +103,7 @@ pub async fn domain_vouch(
     domain_view(context, caller, row.id).await
 }
 
-async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, AppError> {
+async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>> {
     let Some(name) = &vouch.account else {
         return Ok(None);
     };
@@ -115,7 +111,7 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
 }
 
 /// The account with this name, which must be enabled.
-pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model, AppError> {
+pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::may_be_used);
     account.ok_or_else(|| {
@@ -133,7 +129,7 @@ async fn store_vouch(
     vouch: &Vouch,
     named: Option<Uuid>,
     now: Timestamp,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let standing = domains::proofs_of(write, &[domain]).await?;
     let known = standing
         .into_iter()
@@ -172,7 +168,7 @@ pub async fn domain_recrawl(
     caller: &Caller,
     domain: &str,
     wish: &Recrawl,
-) -> Result<RecrawlAccepted, AppError> {
+) -> Result<RecrawlAccepted> {
     let seen = domain_visible(context, caller, domain).await?;
     refuse_opted_out(&seen)?;
     let now = context.now().0;
@@ -227,7 +223,7 @@ pub(crate) async fn domain_visible(
     context: &Context,
     caller: &Caller,
     name: &str,
-) -> Result<domain::Model, AppError> {
+) -> Result<domain::Model> {
     let name = name.trim_end_matches('.').to_lowercase();
     let store = &context.store;
     let row = domains::domain_by_name(store, &name).await?;
@@ -255,7 +251,7 @@ pub(crate) async fn domain_visible(
         .ok_or_else(|| AppError::no_domain(&name))
 }
 
-async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
+async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool> {
     let restricted = caller.account.is_some();
     let rows = agents::agents_listed_of(&context.store, &[id], restricted).await?;
     let labels = caller.labels(&context.policies.in_force());
@@ -298,7 +294,7 @@ fn vouch_row(
 }
 
 /// Refuses a domain that has opted out, which is not visited either.
-pub(crate) fn refuse_opted_out(row: &domain::Model) -> Result<(), AppError> {
+pub(crate) fn refuse_opted_out(row: &domain::Model) -> Result<()> {
     if row.opted_out_by.is_none() {
         return Ok(());
     }

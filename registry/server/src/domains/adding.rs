@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::domains::domain_access::is_owner;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asked_for, asks_for_a_card, card_url, new_source};
 
@@ -186,7 +186,7 @@ impl<'a> SourceAdder<'a> {
         rows: &[domain::Model],
         counts: RegistrationCounts,
         now: Timestamp,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(write, &ids).await?;
         let proofs = domains::proofs_of(write, &ids).await?;
@@ -242,7 +242,7 @@ impl<'a> SourceAdder<'a> {
         row: &domain::Model,
         new: &Target,
         approve: bool,
-    ) -> Result<AddedSources, AppError> {
+    ) -> Result<AddedSources> {
         let Some(mut known) = self.domains.remove(&row.id) else {
             return Err(AppError::internal("a domain was not loaded".to_owned()));
         };
@@ -257,7 +257,7 @@ impl<'a> SourceAdder<'a> {
         row: &domain::Model,
         new: &Target,
         approve: bool,
-    ) -> Result<AddedSources, AppError> {
+    ) -> Result<AddedSources> {
         let account = self.caller.account.as_ref().filter(|_| approve);
         let approve_as = account.map(|account| account.id);
         let mut quota = known.quota(&self.context.config.limits);
@@ -294,7 +294,7 @@ impl<'a> SourceAdder<'a> {
         existing: &source::Model,
         approve_as: Option<Uuid>,
         added: &mut AddedSources,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let own = registrant(self.caller, existing.id, self.now);
         let others = self.standings.registrants(existing.id);
         let is_own = others.iter().any(|one| is_same(one, &own));
@@ -321,12 +321,7 @@ impl<'a> SourceAdder<'a> {
 
     /// Refuses another card source if the caller has reached its limit over all domains. One that already counts is not
     /// refused.
-    async fn may_add(
-        &mut self,
-        known: &KnownSources,
-        kind: SourceKind,
-        url: &str,
-    ) -> Result<(), AppError> {
+    async fn may_add(&mut self, known: &KnownSources, kind: SourceKind, url: &str) -> Result<()> {
         if kind.is_catalog() || known.ended.contains(&asked_for(kind, url)) {
             return Ok(());
         }
@@ -349,7 +344,7 @@ impl<'a> SourceAdder<'a> {
         source: &source::Model,
         row: &domain::Model,
         new: &Target,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let by = registrant(self.caller, 0, self.now);
         // A refusal must not reveal whether others have registered the URL.
         let beside = if known.sees_all {
@@ -373,7 +368,7 @@ impl<'a> SourceAdder<'a> {
         kind: SourceKind,
         source: source::Model,
         added: &mut AddedSources,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         self.may_add(known, kind, &source.url).await?;
         let source = self.write.source_insert(source).await?;
         let own = registrant(self.caller, source.id, self.now);

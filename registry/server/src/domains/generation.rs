@@ -10,7 +10,7 @@ use crate::commit::publish::{commit_written, searchable};
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::generation::begin_generation;
 
 /// Begins a new generation of a domain: its proofs, challenges, keys and pins end, and every approval must be given
@@ -20,7 +20,7 @@ pub async fn domain_new_generation(
     caller: &Caller,
     domain: &str,
     why: &NewGeneration,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&why.reason)?;
     let seen = domain_visible(context, caller, domain).await?;

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::authorization::require_owner_or_curator;
 
 const MAX_ENROLLED: usize = 20;
@@ -29,7 +29,7 @@ pub async fn key_enrol(
     domain: &str,
     kid: &str,
     jwk: &Value,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let seen = domain_visible(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let (jwk, thumbprint) = public_key(kid, jwk)?;
@@ -66,7 +66,7 @@ pub async fn key_withdraw(
     caller: &Caller,
     domain: &str,
     kid: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let seen = domain_visible(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let write = context.store.write().await?;
@@ -91,7 +91,7 @@ async fn keys_have_changed(
     row: &domain::Model,
     account: &Account,
     data: Value,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
     let agents: Vec<_> = agents::agents_of(&write, &[row.id]).await?;
@@ -125,7 +125,7 @@ async fn keys_have_changed(
 }
 
 /// A public key in its stored form, with its thumbprint.
-fn public_key(kid: &str, jwk: &Value) -> Result<(String, String), AppError> {
+fn public_key(kid: &str, jwk: &Value) -> Result<(String, String)> {
     let wrong = |detail: &str| AppError::invalid("", detail);
     if kid.is_empty() || kid.len() > MAX_KID || kid.chars().any(char::is_control) {
         return Err(wrong("A key's name has 1 to 200 characters."));

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::agents::records::{name_in, shown_version};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::is_provable;
 use crate::pages::text::{self, LINE};
 use crate::sources::is_catalog;
@@ -28,7 +28,7 @@ pub(crate) async fn not_listed<'a>(
     sources: impl Iterator<Item = &'a source::Model>,
     agents: &[agent::Model],
     holds: &[hold::Model],
-) -> Result<Vec<String>, AppError> {
+) -> Result<Vec<String>> {
     let state = row.state()?;
     let is_held = |agent: &&agent::Model| holds.iter().any(|hold| hold.agent_id == agent.id);
     let shown = agents

@@ -18,7 +18,7 @@ use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
 use crate::ownership::challenges::new_challenges;
@@ -30,7 +30,7 @@ pub async fn domain_patch(
     caller: &Caller,
     domain: &str,
     patch: &DomainPatch,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let seen = domain_visible(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let contact = patch.contact.as_deref().map(contact).transpose()?;
@@ -78,7 +78,7 @@ pub async fn domain_transfer(
     caller: &Caller,
     domain: &str,
     transfer: &Transfer,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let seen = domain_visible(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
@@ -130,7 +130,7 @@ pub async fn domain_transfer(
 }
 
 /// `None` for an empty contact.
-fn contact(text: &str) -> Result<Option<String>, AppError> {
+fn contact(text: &str) -> Result<Option<String>> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);

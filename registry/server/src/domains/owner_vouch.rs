@@ -18,7 +18,7 @@ use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::is_provable;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
@@ -28,7 +28,7 @@ pub async fn owner_vouch_set(
     caller: &Caller,
     domain: &str,
     vouch: &NewOwnerVouch,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let admin = caller.demand(Permission::Administer)?;
     check_reason(&vouch.reason)?;
     let now = context.now();
@@ -58,11 +58,7 @@ pub async fn owner_vouch_set(
 }
 
 /// Ends the vouch for an account as owner of a host, whether or not it has expired.
-pub async fn owner_vouch_end(
-    context: &Context,
-    caller: &Caller,
-    domain: &str,
-) -> Result<(), AppError> {
+pub async fn owner_vouch_end(context: &Context, caller: &Caller, domain: &str) -> Result<()> {
     let admin = caller.demand(Permission::Administer)?;
     let seen = domain_visible(context, caller, domain).await?;
     let write = context.store.write().await?;
@@ -79,7 +75,7 @@ pub async fn owner_vouch_end(
     commit_act(context, write, ledger).await
 }
 
-fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp, AppError> {
+fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
     match days.unwrap_or(DEFAULT_VOUCH_DAYS) {
         days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus(i64::from(days) * DAY)),
         _ => Err(AppError::invalid(
@@ -90,7 +86,7 @@ fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp, AppError> {
 }
 
 /// Refuses a domain that can be proved, and a host whose name is proved in this registry.
-async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<(), AppError> {
+async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<()> {
     let name = &row.name;
     let why = if is_provable(row) {
         format!(
@@ -114,7 +110,7 @@ async fn refuse_another(
     row: &domain::Model,
     owner: &account::Model,
     now: Timestamp,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let present = row.vouched_owner_at(now).filter(|id| *id != owner.id);
     let present: Vec<_> = present.into_iter().collect();
     let present = accounts::accounts_by_ids(write, &present).await?;

@@ -17,7 +17,7 @@ use crate::domains::register_batch::{AdmittedRegistration, write_batch};
 use crate::domains::target::{Target, target};
 use crate::domains::view::domain_view;
 use crate::domains::visible_part::recorded_view;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::source_name;
 
 /// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. A repeated
@@ -26,7 +26,7 @@ pub async fn register(
     context: &Context,
     caller: &Caller,
     what: &Registration,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     caller.demand_registration(&context.config.governance)?;
     let admitted = admit(context, caller, what)?;
     let set = admitting_set(context, &context.store).await?;
@@ -49,7 +49,7 @@ async fn registered_view(
     caller: &Caller,
     domain: i64,
     new: &Target,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     let mut view = domain_view(context, caller, domain).await?;
     let all = view.sources.len();
     view.sources.retain(|source| source.own);
@@ -61,11 +61,7 @@ async fn registered_view(
 }
 
 /// The sources of an anonymous registration, without the results of their fetches.
-async fn anonymous_view(
-    context: &Context,
-    domain: i64,
-    new: &Target,
-) -> Result<Vec<SourceView>, AppError> {
+async fn anonymous_view(context: &Context, domain: i64, new: &Target) -> Result<Vec<SourceView>> {
     let sources = domains::sources_of(&context.store, &[domain]).await?;
     let anonymous_view = |row: &&source::Model| {
         let mut all = new.sources.iter();
@@ -79,7 +75,7 @@ async fn anonymous_view(
 }
 
 /// Refuses an approval with the registration that the caller may not give.
-fn refuse_approval(context: &Context, caller: &Caller) -> Result<(), AppError> {
+fn refuse_approval(context: &Context, caller: &Caller) -> Result<()> {
     if !caller.may(Permission::Approve) {
         return Err(AppError::forbidden(
             "Only a curator may approve with the registration.",
@@ -93,7 +89,7 @@ fn refuse_approval(context: &Context, caller: &Caller) -> Result<(), AppError> {
     Ok(())
 }
 
-fn refuse_denied(context: &Context, name: &str) -> Result<(), AppError> {
+fn refuse_denied(context: &Context, name: &str) -> Result<()> {
     if context.rules.denies(name) {
         return Err(AppError::new(
             ErrorKind::DomainDenied,
@@ -108,7 +104,7 @@ pub(crate) fn admit(
     context: &Context,
     caller: &Caller,
     what: &Registration,
-) -> Result<AdmittedRegistration, AppError> {
+) -> Result<AdmittedRegistration> {
     if what.approve {
         refuse_approval(context, caller)?;
     }
@@ -126,7 +122,7 @@ pub(crate) fn refuse_by_policy(
     caller: &Caller,
     set: &PolicySet,
     admitted: &AdmittedRegistration,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let name = admitted.target.domain.name.as_str();
     let (principal, matches) = (caller.principal(), set.matches_domain(name));
     let waived = BTreeSet::new();

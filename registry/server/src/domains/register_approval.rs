@@ -14,7 +14,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
 use crate::config::GovernanceConfig;
 use crate::domains::target::Target;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Approves the waiting newest card of a known agent, for a registration with `--approve`; once in a batch, whose
 /// approvals are written together.
@@ -26,7 +26,7 @@ pub(crate) async fn approve_pending(
     row: &domain::Model,
     new: &Target,
     approved: &mut BTreeSet<Uuid>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let account = caller.account()?;
     let sources = domains::sources_of(write, &[row.id]).await?;
     let anonymous_view = |one: &source::Model| {

@@ -22,7 +22,7 @@ use crate::domains::adding::{AddedSources, SourceAdder};
 use crate::domains::register_approval::approve_pending;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::{disputed, is_disputed, is_provable};
 use crate::sources::new_domain;
@@ -42,7 +42,7 @@ pub(crate) struct WrittenBatch {
 }
 
 /// For each registration of a batch the key of its domain, or why it was refused.
-type Results = Vec<Result<i64, AppError>>;
+type Results = Vec<Result<i64>>;
 
 struct BatchDomain {
     row: domain::Model,
@@ -63,7 +63,7 @@ pub(crate) async fn write_batch(
     caller: &Caller,
     registrations: &[AdmittedRegistration],
     in_bulk: bool,
-) -> Result<WrittenBatch, AppError> {
+) -> Result<WrittenBatch> {
     let write = context.store.write().await?;
     let batch = Batch {
         context,
@@ -108,7 +108,7 @@ pub(crate) async fn write_batch(
 /// The registrations that were not refused, with the keys of their domains.
 pub(crate) fn written_registrations<'a>(
     registrations: &'a [AdmittedRegistration],
-    results: &'a [Result<i64, AppError>],
+    results: &'a [Result<i64>],
 ) -> impl Iterator<Item = (&'a AdmittedRegistration, i64)> {
     let all = registrations.iter().zip(results);
     all.filter_map(|(one, result)| Some((one, *result.as_ref().ok()?)))
@@ -128,7 +128,7 @@ impl Batch<'_> {
         &self,
         registrations: &[AdmittedRegistration],
         ledger: &mut Ledger<'_>,
-    ) -> Result<(Results, BTreeMap<String, BatchDomain>), AppError> {
+    ) -> Result<(Results, BTreeMap<String, BatchDomain>)> {
         if let Some(account) = &self.caller.account {
             self.write.account_lock(account.id).await?;
         }
@@ -172,7 +172,7 @@ impl Batch<'_> {
         &self,
         registrations: &[AdmittedRegistration],
         counts: &mut RegistrationCounts,
-    ) -> Result<BTreeMap<String, BatchDomain>, AppError> {
+    ) -> Result<BTreeMap<String, BatchDomain>> {
         let wanted: BTreeMap<&str, &Target> = registrations
             .iter()
             .rev()
@@ -210,11 +210,7 @@ impl Batch<'_> {
         row.account_id == account && row.created_at == self.now.0
     }
 
-    async fn insert_domains(
-        &self,
-        names: &[&str],
-        wanted: &BTreeMap<&str, &Target>,
-    ) -> Result<(), AppError> {
+    async fn insert_domains(&self, names: &[&str], wanted: &BTreeMap<&str, &Target>) -> Result<()> {
         // A deleted domain that is registered again keeps the spacing of its last visit.
         let rests = domains::rests_of_deleted(self.write, names).await?;
         let turns = self.write.visit_turns(&self.request, names.len()).await?;
@@ -243,7 +239,7 @@ impl Batch<'_> {
         adder: &mut SourceAdder<'_>,
         domain: &BatchDomain,
         registration: &AdmittedRegistration,
-    ) -> Result<AddedSources, AppError> {
+    ) -> Result<AddedSources> {
         let row = &domain.row;
         refuse_opted_out(row)?;
         if is_disputed(row)? && !self.caller.may(Permission::Curate) {
@@ -286,10 +282,7 @@ impl Batch<'_> {
     /// Makes the visits of domains with new sources due, gives those that wait in a bulk the caller's turn if it is
     /// earlier, and removes the new domains whose registrations were all refused. Existing domains of refused
     /// registrations do not change: not even a challenge tells the caller that they exist.
-    async fn finish_domains(
-        &self,
-        domains: &mut BTreeMap<String, BatchDomain>,
-    ) -> Result<(), AppError> {
+    async fn finish_domains(&self, domains: &mut BTreeMap<String, BatchDomain>) -> Result<()> {
         for one in domains.values().filter(|one| !one.is_new) {
             let id = one.row.id;
             if one.has_new_source || (one.is_registered && self.may_move_forward(&one.row)) {
@@ -312,7 +305,7 @@ impl Batch<'_> {
     /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and
     /// who may see them. For a new source there is nothing to update, but for a stranger the same work is done: the
     /// response time must not tell which URLs others have registered.
-    async fn update_agents(&self, domain: &BatchDomain) -> Result<Touched, AppError> {
+    async fn update_agents(&self, domain: &BatchDomain) -> Result<Touched> {
         let sources = &domain.registrants_of;
         let is_new_to_stranger = domain.has_new_source && !domain.sees_all;
         if sources.is_empty() && !is_new_to_stranger {
@@ -335,7 +328,7 @@ impl Batch<'_> {
         targets: &[&Target],
         domains: &BTreeMap<String, BatchDomain>,
         ledger: &mut Ledger<'_>,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let governance = &self.context.config.governance;
         let mut approved = BTreeSet::new();
         for target in targets {
@@ -357,10 +350,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    async fn ensure_challenges(
-        &self,
-        domains: &BTreeMap<String, BatchDomain>,
-    ) -> Result<(), AppError> {
+    async fn ensure_challenges(&self, domains: &BTreeMap<String, BatchDomain>) -> Result<()> {
         let Some(account) = &self.caller.account else {
             return Ok(());
         };

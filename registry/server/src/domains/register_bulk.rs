@@ -16,7 +16,7 @@ use crate::domains::register::{admit, refuse_by_policy};
 use crate::domains::register_batch::{AdmittedRegistration, write_batch, written_registrations};
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// The result of one registration of a bulk: the domain, and the sources that it named.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub async fn register_all(
     context: &Context,
     caller: &Caller,
     all: &[Registration],
-) -> Result<Vec<Result<RegisteredSources, AppError>>, AppError> {
+) -> Result<Vec<Result<RegisteredSources>>> {
     caller.demand(Permission::Register)?;
     if !(1..=MAX_REGISTRATIONS).contains(&all.len()) {
         return Err(AppError::invalid(
@@ -76,9 +76,9 @@ pub async fn register_all(
 async fn register_part(
     context: &Context,
     caller: &Caller,
-    part: Vec<Result<AdmittedRegistration, AppError>>,
+    part: Vec<Result<AdmittedRegistration>>,
     shown: &mut Vec<Touched>,
-) -> Vec<Result<RegisteredSources, AppError>> {
+) -> Vec<Result<RegisteredSources>> {
     let mut refused = Vec::with_capacity(part.len());
     let mut admitted = Vec::with_capacity(part.len());
     for one in part {
@@ -107,7 +107,7 @@ async fn register_part(
 }
 
 /// Whether a registration failed for a reason that may come from another one in its transaction.
-fn is_broken(result: &Result<RegisteredSources, AppError>) -> bool {
+fn is_broken(result: &Result<RegisteredSources>) -> bool {
     let error = result.as_ref().err();
     error.is_some_and(|error| error.internal.is_some() && !error.is_of_database())
 }
@@ -117,11 +117,11 @@ async fn register_admitted(
     caller: &Caller,
     admitted: &[AdmittedRegistration],
     shown: &mut Vec<Touched>,
-) -> Vec<Result<RegisteredSources, AppError>> {
+) -> Vec<Result<RegisteredSources>> {
     if admitted.is_empty() {
         return Vec::new();
     }
-    let failed = |error: AppError| -> Vec<Result<RegisteredSources, AppError>> {
+    let failed = |error: AppError| -> Vec<Result<RegisteredSources>> {
         admitted.iter().map(|_| Err(error.clone())).collect()
     };
     let written = match write_batch(context, caller, admitted, true).await {
@@ -146,8 +146,8 @@ async fn registered_sources(
     context: &Context,
     caller: &Caller,
     admitted: &[AdmittedRegistration],
-    results: &[Result<i64, AppError>],
-) -> Result<Vec<Option<RegisteredSources>>, AppError> {
+    results: &[Result<i64>],
+) -> Result<Vec<Option<RegisteredSources>>> {
     let ids: BTreeSet<i64> = written_registrations(admitted, results)
         .map(|(_, id)| id)
         .collect();

@@ -20,7 +20,7 @@ use crate::domains::acts::domain_show;
 use crate::domains::lint_form::{self, LintedView};
 use crate::domains::page::NEW;
 use crate::domains::register;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::auth::{Register, admit_registration, authenticate_request};
 use crate::http::body::UnreadBody;
 use crate::http::forms::{FormFields, FormOf, read_form};
@@ -134,7 +134,7 @@ pub(crate) async fn submit_signed_in(form: FormOf<Register, OwnRegisterForm>) ->
     }
 }
 
-fn target_of(target: &str) -> Result<&str, AppError> {
+fn target_of(target: &str) -> Result<&str> {
     match target.trim() {
         "" => Err(AppError::invalid(
             "/target",

@@ -9,7 +9,7 @@ use a2a_registry_store::{Write, agents, domains};
 use uuid::Uuid;
 
 use crate::admission::coverage::SourceCoverage;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::sources::kind_of_place;
 
 pub(crate) struct DomainSources {
@@ -23,11 +23,7 @@ pub(crate) struct DomainSources {
 
 impl DomainSources {
     /// The caller has locked the domain.
-    pub(crate) async fn load(
-        write: &Write,
-        row: &domain::Model,
-        now: Timestamp,
-    ) -> Result<Self, AppError> {
+    pub(crate) async fn load(write: &Write, row: &domain::Model, now: Timestamp) -> Result<Self> {
         let owner = row.owner_at(now);
         let agents = agents::agents_of(write, &[row.id]).await?;
         let sources = domains::sources_of(write, &[row.id]).await?;

@@ -5,7 +5,7 @@ use a2a_registry_store::{Write, coverage, domains};
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// What a caller has registered that counts against its limits. It is read once for a write and then updated, since
 /// counting all registrations of an account for each URL of a bulk would cost more than everything else.
@@ -17,11 +17,7 @@ pub(crate) struct RegistrationCounts {
 
 impl RegistrationCounts {
     /// Must be called before any domain is inserted.
-    pub(crate) async fn count_domains(
-        &mut self,
-        write: &Write,
-        caller: &Caller,
-    ) -> Result<(), AppError> {
+    pub(crate) async fn count_domains(&mut self, write: &Write, caller: &Caller) -> Result<()> {
         if let Some(account) = &caller.account
             && !account.may(Permission::Administer)
         {
@@ -30,7 +26,7 @@ impl RegistrationCounts {
         Ok(())
     }
 
-    pub(crate) fn check_domains(&self, context: &Context) -> Result<(), AppError> {
+    pub(crate) fn check_domains(&self, context: &Context) -> Result<()> {
         let limit = context.config.limits.domains_per_account;
         if self.domains.is_some_and(|domains| domains >= limit) {
             return Err(AppError::limit_reached(format!(
@@ -49,7 +45,7 @@ impl RegistrationCounts {
         context: &Context,
         write: &Write,
         caller: &Caller,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         if caller.may(Permission::Administer) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
 use crate::domains::register::register;
 use crate::domains::register_bulk::{RegisteredSources, register_all};
 use crate::domains::{acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal};
-use crate::error::AppError;
+use crate::error::Result;
 use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require};
 use crate::http::body::{Body, BodyUpTo, OptionalBody};
@@ -59,7 +59,7 @@ pub async fn domain_register_all(
     let registrations = what.0.registrations;
     let results = register_all(&caller.context, &caller, &registrations).await?;
     let outcomes = registrations.into_iter().zip(results);
-    let outcome = |(registration, result): (Registration, Result<_, AppError>)| match result {
+    let outcome = |(registration, result): (Registration, Result<_>)| match result {
         Ok(RegisteredSources { domain, sources }) => RegistrationOutcome {
             registration,
             status: StatusCode::ACCEPTED.as_u16(),

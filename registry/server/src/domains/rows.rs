@@ -16,7 +16,7 @@ use crate::agents::policy_facts::{labels_of_all, rows_decide};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::visible_part::DomainAgents;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The rows of some domains, in one list each for all domains.
@@ -41,7 +41,7 @@ impl DomainRows {
         context: &Context,
         caller: &Caller,
         rows: &[domain::Model],
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let store = &context.store;
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let sources = domains::sources_of(store, &ids).await?;
@@ -71,7 +71,7 @@ impl DomainRows {
 async fn attempts_by_source(
     context: &Context,
     sources: &[source::Model],
-) -> Result<HashMap<i64, Vec<attempt::Model>>, AppError> {
+) -> Result<HashMap<i64, Vec<attempt::Model>>> {
     let ids: Vec<i64> = sources.iter().map(|row| row.id).collect();
     let mut attempts: HashMap<i64, Vec<attempt::Model>> = HashMap::new();
     for row in domains::attempts_of(&context.store, &ids).await? {
@@ -80,11 +80,7 @@ async fn attempts_by_source(
     Ok(attempts)
 }
 
-async fn agents_for(
-    context: &Context,
-    caller: &Caller,
-    ids: &[i64],
-) -> Result<DomainAgents, AppError> {
+async fn agents_for(context: &Context, caller: &Caller, ids: &[i64]) -> Result<DomainAgents> {
     let all = agents::agents_of(&context.store, ids).await?;
     let listed = listed_of(context, all.clone(), caller).await?;
     let agent_ids: Vec<Uuid> = all.iter().map(|agent| agent.id).collect();
@@ -100,7 +96,7 @@ async fn listed_of(
     context: &Context,
     rows: Vec<agent::Model>,
     caller: &Caller,
-) -> Result<Vec<agent::Model>, AppError> {
+) -> Result<Vec<agent::Model>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let held: HashSet<Uuid> = agents::holds_of(&context.store, &ids)
         .await?

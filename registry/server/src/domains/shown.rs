@@ -18,7 +18,7 @@ use crate::domains::not_listed::not_listed;
 use crate::domains::row_views::{check_view, proof_view};
 use crate::domains::rows::DomainRows;
 use crate::domains::visible_part::{VisiblePart, recorded_view};
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::challenges::challenge_views;
 use crate::ownership::{keeper_at, owner_marks, why_no_challenge};
 use crate::sources::source_name;
@@ -58,7 +58,7 @@ impl<'a> ShownDomain<'a> {
     pub(crate) async fn view(
         &self,
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,
-    ) -> Result<DomainView, AppError> {
+    ) -> Result<DomainView> {
         let row = self.row;
         let is_told = self.is_told();
         Ok(DomainView {
@@ -216,7 +216,7 @@ impl<'a> ShownDomain<'a> {
     }
 
     /// Why sources and agents that the caller sees are not listed.
-    async fn not_listed(&self) -> Result<Vec<String>, AppError> {
+    async fn not_listed(&self) -> Result<Vec<String>> {
         if !self.is_inside() && self.part.own.is_empty() {
             return Ok(Vec::new());
         }

@@ -6,7 +6,7 @@ use a2a_registry_api::Registration;
 use a2a_registry_domain::source::SourceKind;
 
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::sources::{catalogs_of, is_well_known};
 
 /// The sources to add to a domain: kinds, and their URLs as the database stores them. The first one is the named one.
@@ -18,7 +18,7 @@ pub(crate) struct Target {
 }
 
 /// The target of a registration, checked by the guard before anything is stored.
-pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, AppError> {
+pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target> {
     let guard = context.network.fetcher.guard();
     match (&what.domain, &what.card_url) {
         (Some(domain), None) => {

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::row_views::check_view;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
@@ -19,7 +19,7 @@ pub async fn domain_verify(
     context: &Context,
     caller: &Caller,
     domain: &str,
-) -> Result<Verification, AppError> {
+) -> Result<Verification> {
     let account = caller.demand(Permission::Register)?;
     let row = domain_visible(context, caller, domain).await?;
     if !is_provable(&row) {

@@ -12,14 +12,10 @@ use crate::context::Context;
 use crate::domains::row_views::day_view;
 use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::sources::source_name;
 
-pub(crate) async fn domain_view(
-    context: &Context,
-    caller: &Caller,
-    id: i64,
-) -> Result<DomainView, AppError> {
+pub(crate) async fn domain_view(context: &Context, caller: &Caller, id: i64) -> Result<DomainView> {
     let rows = domains::domains_by_ids(&context.store, &[id]).await?;
     for row in &rows {
         row.state()?;
@@ -51,7 +47,7 @@ pub(crate) async fn domain_views(
     context: &Context,
     caller: &Caller,
     mut rows: Vec<domain::Model>,
-) -> Result<Vec<DomainView>, AppError> {
+) -> Result<Vec<DomainView>> {
     rows.retain(|row| {
         let state = row.state();
         state

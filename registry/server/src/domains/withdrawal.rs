@@ -20,7 +20,7 @@ use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::registered::{DomainSources, is_approved, lies_there};
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::authorization::require_whole_domain;
 use crate::ownership::dispute::is_caller_party;
@@ -35,7 +35,7 @@ pub async fn source_withdraw(
     caller: &Caller,
     domain: &str,
     source: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
     let missing = || {
@@ -111,11 +111,7 @@ fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&
 /// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
 /// withdraws its own sources, and the domain ends if no source of others is left; it is refused if the domain has
 /// approved agents of others.
-pub async fn domain_delete(
-    context: &Context,
-    caller: &Caller,
-    domain: &str,
-) -> Result<(), AppError> {
+pub async fn domain_delete(context: &Context, caller: &Caller, domain: &str) -> Result<()> {
     let account = caller.demand(Permission::Register)?;
     let seen = domain_visible(context, caller, domain).await?;
     let (write, row, followers) = write_with_followers(context, &seen).await?;
@@ -176,7 +172,7 @@ async fn withdraw_registrations(
     row: &domain::Model,
     registered: &DomainSources,
     withdrawal: Withdrawal<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = context.now();
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     end_registrations(&write, &mut ledger, row, registered, &withdrawal).await?;
@@ -217,7 +213,7 @@ async fn end_registrations(
     row: &domain::Model,
     registered: &DomainSources,
     withdrawal: &Withdrawal<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     write
         .registrations_end(&withdrawal.withdrawn, withdrawal.by.id)
         .await?;
@@ -266,7 +262,7 @@ async fn assign_to_owner(
     write: &Write,
     registered: &DomainSources,
     withdrawal: &Withdrawal<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let owner: Vec<Uuid> = registered.owner.into_iter().collect();
     let owner = accounts::accounts_by_ids(write, &owner).await?.pop();
     for id in &withdrawal.withdrawn {
@@ -296,7 +292,7 @@ async fn update_submitter(
     row: &domain::Model,
     registered: &DomainSources,
     withdrawal: &Withdrawal<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let by = Some(withdrawal.by.id);
     let left: BTreeSet<Uuid> = registered
         .sources
@@ -327,7 +323,7 @@ async fn end_domain(
     row: &domain::Model,
     followers: &[domain::Model],
     actor: &str,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = context.now();
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
     for agent in agents::agents_of(&write, &[row.id]).await? {

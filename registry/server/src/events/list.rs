@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::paging::{ListPage, PageRequest};
 
 /// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
@@ -20,7 +20,7 @@ pub async fn event_list(
     caller: &Caller,
     after: Option<i64>,
     page: &PageRequest,
-) -> Result<EventList, AppError> {
+) -> Result<EventList> {
     caller.demand(Permission::ReadEvents)?;
     let query = format!("events after {after:?}");
     let list = ListPage::new(context, caller, &query, page)?;
@@ -43,7 +43,7 @@ pub async fn events_after(
     caller: &Caller,
     position: &mut i64,
     limit: u32,
-) -> Result<Vec<Event>, AppError> {
+) -> Result<Vec<Event>> {
     caller.demand(Permission::ReadEvents)?;
     loop {
         let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
@@ -61,7 +61,7 @@ pub async fn events_after(
 }
 
 /// Requests a rebuild of the index in the background, while the old one serves.
-pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError> {
+pub async fn reindex(context: &Context, caller: &Caller) -> Result<()> {
     let admin = caller.demand(Permission::Administer)?;
     tracing::info!(act = "reindex", actor = admin.name, "done");
     context.wake.reindex.notify_one();

@@ -18,7 +18,7 @@ use url::Url;
 use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Maximum number of candidates in a list.
 const CANDIDATES: usize = 100;
@@ -47,7 +47,7 @@ pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
 }
 
 /// The peers with their state, and the registries that could be peers.
-pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
+pub(crate) async fn peers(context: &Context) -> Result<PeerList> {
     let now = context.uptime();
     let configured = &context.config.federation.peers;
     let peers = configured.iter().map(|(name, peer)| {

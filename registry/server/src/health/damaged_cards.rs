@@ -9,7 +9,7 @@ use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 
 const DIGESTS: usize = 50;
 
@@ -18,7 +18,7 @@ const VERSIONS: u64 = 200;
 
 /// Reports every damaged body that was noted and not reported yet. A version that any process has reported before gets
 /// no second event. If the database fails, the next call continues with what is left.
-pub async fn report_damaged_cards(context: &Context) -> Result<(), AppError> {
+pub async fn report_damaged_cards(context: &Context) -> Result<()> {
     let damaged = context.store.damaged_bodies();
     loop {
         let digests = damaged.unreported(DIGESTS);
@@ -32,7 +32,7 @@ pub async fn report_damaged_cards(context: &Context) -> Result<(), AppError> {
     }
 }
 
-async fn report_body(context: &Context, digest: &str) -> Result<(), AppError> {
+async fn report_body(context: &Context, digest: &str) -> Result<()> {
     let mut after = Uuid::nil();
     loop {
         let found = versions::versions_with_body(&context.store, digest, after, VERSIONS).await?;

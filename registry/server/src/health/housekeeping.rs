@@ -5,7 +5,7 @@ use a2a_registry_store::crawl::DAYS_PER_SOURCE;
 use a2a_registry_store::versions::BODIES_AT_ONCE;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
@@ -22,7 +22,7 @@ pub fn forget_ended(context: &Context) {
 }
 
 /// Deletes a bounded number of expired rows; returns whether there may be more.
-pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
+pub async fn housekeep(context: &Context) -> Result<bool> {
     let now = context.now();
     let write = context.store.write().await?;
     let dropped = write.bodies_evict(now.plus(-BODY_RETENTION).0).await?;

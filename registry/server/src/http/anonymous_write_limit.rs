@@ -12,7 +12,7 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::http::client_address::network;
 
 /// Maximum number of addresses, or other keys, stored at once. If more write in one minute, all of them wait.
@@ -87,7 +87,7 @@ impl AnonymousWriteLimit {
         Self(KeyedLimit::new(quota(per_minute), context))
     }
 
-    pub fn admit(&self, address: IpAddr) -> Result<(), AppError> {
+    pub fn admit(&self, address: IpAddr) -> Result<()> {
         self.0.admit(&network(address)).map_err(refused)
     }
 }

@@ -16,7 +16,7 @@ use futures::future::{Either, LocalBoxFuture};
 use crate::authentication::{TOKEN_PREFIX, authenticate};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{RefusalReason, Result};
 use crate::http::client_address::{client_address, network};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
@@ -189,7 +189,7 @@ fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     Either::Right(known.boxed_local())
 }
 
-pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppError> {
+pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<()> {
     if caller.account.is_some() {
         return Ok(());
     }
@@ -201,14 +201,14 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
 }
 
 /// Refuses a caller who may not register, and sets the network of one without a token.
-pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
     caller.demand_registration(&state(request)?.context.config().governance)?;
     admit_write(request, &caller)?;
     with_network(request, caller)
 }
 
 /// Sets the network of a caller without an account.
-pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
+pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
     let config = state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);
     Ok(Caller {

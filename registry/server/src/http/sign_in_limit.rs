@@ -8,7 +8,7 @@ use governor::Quota;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason, Result};
 use crate::http::anonymous_write_limit::KeyedLimit;
 use crate::http::client_address::network;
 
@@ -34,18 +34,18 @@ impl SignInLimit {
         }
     }
 
-    pub fn admit_address(&self, address: IpAddr) -> Result<(), AppError> {
+    pub fn admit_address(&self, address: IpAddr) -> Result<()> {
         let admitted = self.addresses.admit(&network(address));
         admitted.map_err(|seconds| refused("from this address", seconds))
     }
 
     /// Counts an answer of an identity provider from a browser at that address.
-    pub fn admit_answer(&self, address: IpAddr) -> Result<(), AppError> {
+    pub fn admit_answer(&self, address: IpAddr) -> Result<()> {
         let admitted = self.answers.admit(&network(address));
         admitted.map_err(|seconds| refused("from this address", seconds))
     }
 
-    pub fn admit_account(&self, account: Uuid) -> Result<(), AppError> {
+    pub fn admit_account(&self, account: Uuid) -> Result<()> {
         let admitted = self.accounts.admit(&account);
         admitted.map_err(|seconds| refused("of this account", seconds))
     }

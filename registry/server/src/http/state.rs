@@ -10,7 +10,7 @@ use super::sign_in_limit::SignInLimit;
 use super::stream_places::StreamPlaces;
 use super::unread_bytes::UnreadBytes;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::metrics::Metrics;
 
 /// One for all workers of a process.
@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-pub fn state(request: &HttpRequest) -> Result<&State, AppError> {
+pub fn state(request: &HttpRequest) -> Result<&State> {
     let state = request.app_data::<web::Data<State>>();
     state
         .map(|state| state.get_ref())

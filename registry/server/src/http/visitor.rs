@@ -19,7 +19,7 @@ use ring::hmac;
 use crate::authentication::authenticate_session;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::http::auth::{Needed, authenticate_request, bearer, with_network};
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::problem::Problem;
@@ -74,7 +74,7 @@ pub fn is_form_token(secret: &str, token: &str) -> bool {
 }
 
 /// The visitor by the cookie of the request, if its session has not ended.
-pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>, AppError> {
+pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>> {
     let Some(mut secret) = cookies::cookie(request, cookies::SESSION) else {
         return Ok(None);
     };

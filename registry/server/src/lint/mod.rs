@@ -9,10 +9,10 @@ use a2a_registry_api::{CardLint, FindingView};
 use bytes::Bytes;
 
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 /// Lints the bytes of a card, on a thread of a bounded number.
-pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint, AppError> {
+pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint> {
     let lints = &context.lints;
     let Ok(_place) = lints.places.try_acquire() else {
         return Err(AppError::unavailable(
@@ -31,7 +31,7 @@ pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint, AppE
         .map_err(|error| AppError::internal(format!("linting was aborted: {error}")))?
 }
 
-fn lint(bytes: &[u8]) -> Result<CardLint, AppError> {
+fn lint(bytes: &[u8]) -> Result<CardLint> {
     let parsed = parse(bytes).map_err(|error| refusal(&error))?;
     let findings = all_findings(&parsed, bytes);
     let positions = positions(bytes, &findings);

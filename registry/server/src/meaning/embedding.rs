@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::agents::documents::{documents, documents_walk};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::meaning::calibration;
 use crate::meaning::making::{EncodedAgent, bring, is_outdated, kept, put};
 use crate::meaning::texts::LAYOUT;
@@ -85,10 +85,7 @@ impl Embedding {
 }
 
 /// Opens a model with the vectors and progress that the database holds.
-pub async fn embedding_open(
-    context: &Context,
-    embedder: Arc<dyn Embedder>,
-) -> Result<Embedding, AppError> {
+pub async fn embedding_open(context: &Context, embedder: Arc<dyn Embedder>) -> Result<Embedding> {
     let info = embedder.model();
     let fresh = model::Model {
         id: info.id.clone(),
@@ -140,10 +137,7 @@ pub async fn embedding_open(
 }
 
 /// Runs the next step of a model. If it fails, the next call runs the same step.
-pub async fn embedding_step(
-    context: &Context,
-    embedding: &mut Embedding,
-) -> Result<EmbeddingStep, AppError> {
+pub async fn embedding_step(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     if !embedding.is_complete() {
         return walk(context, embedding).await;
     }
@@ -170,14 +164,14 @@ fn vectors_folder(context: &Context) -> PathBuf {
 }
 
 /// The id of the last used other model whose vectors are complete.
-pub async fn model_before(context: &Context, wanted: &str) -> Result<Option<String>, AppError> {
+pub async fn model_before(context: &Context, wanted: &str) -> Result<Option<String>> {
     let mut all = rows::models(&context.store).await?;
     all.retain(|row| row.id != wanted && row.completed_at.is_some());
     Ok(all.pop().map(|row| row.id))
 }
 
 /// Deletes a part of another model that no process has used for an hour; returns whether there may be more to delete.
-pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<bool, AppError> {
+pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<bool> {
     context.meanings.forget_but(kept);
     let all = rows::models(&context.store).await?;
     let unused = context.now().plus(-DROPPED_AFTER).0;
@@ -196,7 +190,7 @@ pub async fn models_forget_but(context: &Context, kept: &[String]) -> Result<boo
     Ok(true)
 }
 
-async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
+async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     let (documents, last) = documents_walk(context, embedding.row.walked_to, WALK).await?;
     let made = bring(context, embedding, &documents).await?;
     let id = embedding.row.id.clone();
@@ -239,7 +233,7 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingS
 }
 
 /// Follows the events, some agents at a time: their vectors are stored before the next agents are read.
-async fn follow(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
+async fn follow(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     if embedding.waiting.is_empty() {
         let events = events::events_after(&context.store, embedding.applied, EVENTS).await?;
         let Some(last) = events.last().map(|event| event.seq) else {
@@ -283,7 +277,7 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Embeddin
 }
 
 /// Stores from time to time that the model is still used, while there is nothing else to do.
-async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep, AppError> {
+async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     let now = context.now();
     if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
         let write = context.store.write().await?;
@@ -295,16 +289,13 @@ async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingS
 }
 
 /// The error for a model that was deleted by another process, which uses another one.
-async fn begin_anew(
-    context: &Context,
-    embedding: &mut Embedding,
-) -> Result<EmbeddingStep, AppError> {
+async fn begin_anew(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     *embedding = embedding_open(context, Arc::clone(&embedding.embedder)).await?;
     Ok(EmbeddingStep::More(0))
 }
 
 /// Calibrates the cutoff if there are enough agents; returns whether the model has one now.
-async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool, AppError> {
+async fn calibrate(context: &Context, embedding: &mut Embedding) -> Result<bool> {
     let id = &embedding.row.id;
     // Only public agents: the cutoff must reveal nothing of others.
     let listed = SearchRequest {

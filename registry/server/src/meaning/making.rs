@@ -10,7 +10,7 @@ use a2a_registry_store::vectors as rows;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::meaning::embedding::Embedding;
 use crate::meaning::texts::{digest, stamp, texts};
 
@@ -62,10 +62,7 @@ pub(crate) fn kept(row: agent_vectors::Model, dimensions: usize) -> Option<Vecto
 }
 
 /// Writes changes to memory and file, on a thread that may block.
-pub(crate) async fn put(
-    vectors: &Arc<Vectors>,
-    changes: Vec<VectorChange>,
-) -> Result<(), AppError> {
+pub(crate) async fn put(vectors: &Arc<Vectors>, changes: Vec<VectorChange>) -> Result<()> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -87,7 +84,7 @@ pub(crate) async fn bring(
     context: &Context,
     embedding: &Embedding,
     documents: &[Document],
-) -> Result<Vec<EncodedAgent>, AppError> {
+) -> Result<Vec<EncodedAgent>> {
     let mut missing: Vec<UnencodedAgent> = Vec::new();
     for document in documents {
         let texts = texts(document);
@@ -118,10 +115,7 @@ pub(crate) async fn bring(
 }
 
 /// Computes vectors in one call for all agents, or for each agent alone if the encoder refuses that call.
-async fn make(
-    embedder: &dyn Embedder,
-    missing: Vec<UnencodedAgent>,
-) -> Result<Vec<EncodedAgent>, AppError> {
+async fn make(embedder: &dyn Embedder, missing: Vec<UnencodedAgent>) -> Result<Vec<EncodedAgent>> {
     let all: Vec<String> = missing
         .iter()
         .flat_map(|missing| &missing.texts)

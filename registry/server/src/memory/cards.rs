@@ -8,7 +8,7 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use uuid::Uuid;
 
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::memory::KEPT_UNUSED;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl ServedCard {
     }
 
     /// A card in the form of another version.
-    pub(crate) fn converted(converted: Converted) -> Result<Self, AppError> {
+    pub(crate) fn converted(converted: Converted) -> Result<Self> {
         let bytes = serde_json::to_vec(&converted.card)
             .map_err(|error| AppError::internal(error.to_string()))?;
         let mut findings = converted.findings;

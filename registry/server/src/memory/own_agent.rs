@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedMutexGuard, oneshot, watch};
 use uuid::Uuid;
 
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Maximum number of new tasks in one transaction.
 const GROUP: usize = 256;
@@ -101,12 +101,12 @@ pub(crate) struct NewTasks {
 #[derive(Debug)]
 pub(crate) struct NewTask {
     pub(crate) row: a2a_task::Model,
-    pub(crate) stored: oneshot::Sender<Result<(), AppError>>,
+    pub(crate) stored: oneshot::Sender<Result<()>>,
 }
 
 impl NewTasks {
     /// Adds a task; the returned receiver learns when it is stored.
-    pub(crate) fn add(&self, row: a2a_task::Model) -> oneshot::Receiver<Result<(), AppError>> {
+    pub(crate) fn add(&self, row: a2a_task::Model) -> oneshot::Receiver<Result<()>> {
         let (stored, learns) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(NewTask { row, stored });

@@ -23,7 +23,7 @@ use crate::commit::publish::commit_written;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::proofs::update_proofs;
 use crate::ownership::{CheckResult, ProofResult};
 use crate::signatures::pins::accept_keys;
@@ -44,7 +44,7 @@ pub(crate) async fn apply_check(
     followers: &[domain::Model],
     result: &CheckResult,
     actor: &str,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let changes = update_proofs(write, ledger, row, result, actor).await?;
     follow_record(row, result);
     let next = next_check_at(context, row, result, changes.in_doubt, ledger.now());
@@ -61,10 +61,7 @@ pub(crate) async fn apply_check(
 
 /// Has the unproved hosts checked again that a newly found record covers too: those of the same account below the
 /// record's name. Each of them would otherwise wait for its daily check.
-pub(crate) async fn check_hosts_below(
-    context: &Context,
-    result: &CheckResult,
-) -> Result<(), AppError> {
+pub(crate) async fn check_hosts_below(context: &Context, result: &CheckResult) -> Result<()> {
     let found = result.proofs.iter();
     let found = found.filter(|proof| proof.outcome == ProofOutcome::Held);
     let zones: BTreeSet<(&str, Uuid)> = found
@@ -124,7 +121,7 @@ pub(crate) async fn accept_keys_of(
     context: &Context,
     row: &domain::Model,
     result: &CheckResult,
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let recorded = |found: &ProofResult| {
         found.outcome == ProofOutcome::Held
             && found.method == Method::Dns
@@ -155,7 +152,7 @@ pub(crate) async fn follow_proofs(
     row: &mut domain::Model,
     followers: &[domain::Model],
     actor: &str,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let claims: Vec<Claim> = domains::proofs_of(write, &[row.id])
         .await?
         .iter()
@@ -191,11 +188,7 @@ pub(crate) async fn follow_proofs(
 }
 
 /// Has the catalogs of a newly proved domain fetched in full, because parts of their lists were not stored before.
-async fn fetch_catalogs_in_full(
-    write: &Write,
-    row: &domain::Model,
-    now: Timestamp,
-) -> Result<(), AppError> {
+async fn fetch_catalogs_in_full(write: &Write, row: &domain::Model, now: Timestamp) -> Result<()> {
     let at = now.0.max(row.not_before);
     if write.catalogs_want_full(row.id, at).await? {
         let request = VisitRequest::of_registry(row);
@@ -244,7 +237,7 @@ pub(crate) async fn update_agents(
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
     before: DomainState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let (state_now, owner) = (row.state()?, row.owner_at(ledger.now()));
     let (ended, begun) = (hold_of(before), hold_of(state_now));
     let mut covering = DomainCoverage::load(write, row, ledger.now()).await?;
@@ -274,7 +267,7 @@ pub(crate) async fn follow_redirects(
     write: &Write,
     ledger: &mut Ledger<'_>,
     followers: &[domain::Model],
-) -> Result<(), AppError> {
+) -> Result<()> {
     for follower in followers {
         follow_coverage(context, write, ledger, follower).await?;
     }

@@ -8,7 +8,7 @@ use a2a_registry_store::{Handle, domains};
 
 use crate::admission::coverage::origin_of;
 use crate::caller::{Account, Caller};
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::dispute::{disputed, is_caller_party, is_disputed};
 use crate::ownership::is_provable;
 
@@ -19,7 +19,7 @@ pub(crate) async fn require_owner_or_curator<'a>(
     caller: &'a Caller,
     row: &domain::Model,
     now: Timestamp,
-) -> Result<&'a Account, AppError> {
+) -> Result<&'a Account> {
     let account = caller.demand(Permission::Register)?;
     if caller.may(Permission::Curate) || row.owner_at(now) == Some(account.id) {
         return Ok(account);
@@ -48,7 +48,7 @@ pub(crate) async fn require_whole_domain<'a>(
     caller: &'a Caller,
     row: &domain::Model,
     now: Timestamp,
-) -> Result<&'a Account, AppError> {
+) -> Result<&'a Account> {
     let account = require_owner_or_curator(on, caller, row, now).await?;
     if caller.may(Permission::Curate) || row.vouched_owner_at(now).is_none() {
         return Ok(account);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::admission::change::owner_extension;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::sources::https_origin;
 
 /// Whether a domain can be proved at all: it is a host name on port 443 (docs/ownership.md#proofs).
@@ -42,7 +42,7 @@ pub(crate) async fn new_challenges(
     write: &Write,
     domains: &[i64],
     account: Uuid,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let new_row = |domain: &i64| {
         let mut random = [0; 32];
         context.entropy.fill(&mut random);
@@ -64,7 +64,7 @@ pub(crate) async fn ensure_challenges(
     write: &Write,
     domains: &[i64],
     account: Uuid,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = context.now().0;
     let known = ownership::challenges_of(write, domains).await?;
     let is_open = |domain: &i64| {

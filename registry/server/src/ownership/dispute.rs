@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// The refusal to change an agent, if the caller is a party to the dispute over the agent's domain.
 pub(crate) async fn refusal_by_dispute(
     context: &Context,
     caller: &Caller,
     agent: &str,
-) -> Result<Option<AppError>, AppError> {
+) -> Result<Option<AppError>> {
     let agent = match agent.parse::<Uuid>() {
         Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
         Err(_) => agents::agent_by_urn(&context.store, agent).await?,
@@ -34,7 +34,7 @@ pub(crate) async fn is_caller_party(
     on: &impl Handle,
     caller: &Caller,
     row: &domain::Model,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let Some(account) = &caller.account else {
         return Ok(false);
     };

@@ -14,7 +14,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::locks::write_with_followers;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::challenges::registry_host;
 use crate::ownership::domain_check::opted_out;
@@ -117,7 +117,7 @@ async fn check_first(context: &Context, registry: &str, (row, due): &Leased) -> 
     }
 }
 
-async fn store_opt_out(context: &Context, visited: &domain::Model) -> Result<(), AppError> {
+async fn store_opt_out(context: &Context, visited: &domain::Model) -> Result<()> {
     let (write, mut row, followers) = write_with_followers(context, visited).await?;
     row.opted_out_by.get_or_insert(OptOut::Record.into());
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());

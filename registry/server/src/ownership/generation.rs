@@ -14,7 +14,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::owner_vouches::remove_owner_vouch;
 
@@ -28,7 +28,7 @@ pub(crate) async fn begin_generation(
     followers: &[domain::Model],
     (actor, reason): (&str, &str),
     newcomers: &[Uuid],
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let now = context.now();
     for mut proof in domains::proofs_of(write, &[row.id]).await? {
         proof.ended_at = Some(now.0);

@@ -7,7 +7,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::verify::{check_give_back, check_lease, check_run};
 use crate::visits::networks::NetworkRecorder;
 
@@ -49,7 +49,7 @@ async fn run(context: Arc<Context>, cancel: CancellationToken) {
 }
 
 /// Runs one due check; returns whether there was one. Its lease is given back in every case.
-async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<bool, AppError> {
+async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<bool> {
     let Some(check) = check_lease(context).await? else {
         return Ok(false);
     };

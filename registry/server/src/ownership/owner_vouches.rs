@@ -15,7 +15,7 @@ use crate::commit::locks::domain_locked;
 use crate::commit::publish::commit_act;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{ErrorKind, Result};
 use crate::ownership::apply_check::update_agents;
 
 const PAGE: u64 = 100;
@@ -26,7 +26,7 @@ pub(crate) async fn follow_owner_vouch(
     write: &Write,
     ledger: &mut Ledger<'_>,
     row: &domain::Model,
-) -> Result<(), AppError> {
+) -> Result<()> {
     write.domain_update(row).await?;
     let state = row.state()?;
     update_agents(context, write, ledger, row, state).await
@@ -40,7 +40,7 @@ pub(crate) async fn remove_owner_vouch(
     row: &mut domain::Model,
     actor: &str,
     reason: &str,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let Some(owner) = row.vouched_owner else {
         return Ok(false);
     };
@@ -52,7 +52,7 @@ pub(crate) async fn remove_owner_vouch(
 }
 
 /// Whether an account exists and is enabled.
-async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
+async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool> {
     let found = accounts::accounts_by_ids(on, &[account]).await?;
     Ok(found.iter().any(|account| account.may_be_used()))
 }
@@ -62,7 +62,7 @@ async fn end_reason(
     on: &impl Handle,
     row: &domain::Model,
     now: Timestamp,
-) -> Result<Option<String>, AppError> {
+) -> Result<Option<String>> {
     let Some(owner) = row.vouched_owner else {
         return Ok(None);
     };
@@ -82,7 +82,7 @@ pub(crate) async fn end_superseded(
     context: &Context,
     write: &Write,
     hosts: &[domain::Model],
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     for host in hosts {
         end_if_due(context, write, &mut ledger, host.clone()).await?;
@@ -95,7 +95,7 @@ async fn end_if_due(
     write: &Write,
     ledger: &mut Ledger<'_>,
     mut row: domain::Model,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = ledger.now();
     if let Some(reason) = end_reason(write, &row, now).await? {
         remove_owner_vouch(write, ledger, &mut row, SYSTEM, &reason).await?;
@@ -107,7 +107,7 @@ async fn end_if_due(
 /// Ends every owner vouch that has expired, whose account is disabled, or whose host is proved. An expired one permits
 /// nothing even before this, which only updates what is shown and found. A failure does not stop the others, and the
 /// first is returned after them.
-pub async fn end_owner_vouches(context: &Context) -> Result<(), AppError> {
+pub async fn end_owner_vouches(context: &Context) -> Result<()> {
     let (mut after, mut failed) = (0, Ok(()));
     loop {
         let page = owner_vouches::domains_with_owner_vouch(&context.store, after, PAGE).await?;
@@ -134,7 +134,7 @@ pub async fn end_owner_vouches(context: &Context) -> Result<(), AppError> {
 }
 
 /// Ends the owner vouch of this domain if it is due to end, in a transaction of its own.
-async fn check_owner_vouch(context: &Context, seen: &domain::Model) -> Result<(), AppError> {
+async fn check_owner_vouch(context: &Context, seen: &domain::Model) -> Result<()> {
     if end_reason(&context.store, seen, context.now())
         .await?
         .is_none()

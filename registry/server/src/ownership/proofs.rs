@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::commit::approver::SYSTEM;
 use crate::commit::ledger::Ledger;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::{CheckResult, ProofResult};
 
 /// The result at each place, in its stored form.
@@ -42,7 +42,7 @@ pub(crate) async fn update_proofs(
     row: &domain::Model,
     result: &CheckResult,
     actor: &str,
-) -> Result<ProofChanges, AppError> {
+) -> Result<ProofChanges> {
     let mut standing = domains::proofs_of(write, &[row.id]).await?;
     let mut changes = ProofChanges {
         reach_changed: false,
@@ -80,7 +80,7 @@ async fn recheck_proof(
     row: &domain::Model,
     proof: &mut proof::Model,
     found: &ProofResult,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let now = ledger.now();
     let reached = proof.zone.clone();
     let before = ProofHistory {

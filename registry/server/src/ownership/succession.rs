@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::commit::approver::SYSTEM;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::generation::begin_generation;
 use crate::ownership::{CheckResult, ProofResult};
 
@@ -29,7 +29,7 @@ pub(crate) async fn follow_owner(
     row: &mut domain::Model,
     followers: &[domain::Model],
     result: &mut CheckResult,
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let stored = ownership::owner_marks_of(write, &[row.id]).await?.pop();
     let standing = domains::proofs_of(write, &[row.id]).await?;
     if stored.is_none() && standing.is_empty() && !result.has_proof() {
@@ -83,7 +83,7 @@ fn refuse_past_owners(result: &mut CheckResult, past: &[Uuid]) -> Vec<Uuid> {
 }
 
 /// The thumbprints of the keys that sign the newest versions of a domain's own cards.
-async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppError> {
+async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>> {
     let agents = agents::agents_of(write, &[domain]).await?;
     let newest: Vec<Uuid> = agents.iter().filter_map(|row| row.newest_version).collect();
     let keys = versions::version_keys(write, &newest).await?;

@@ -16,7 +16,7 @@ use crate::commit::locks::write_with_followers;
 use crate::commit::publish::{commit_written, searchable};
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::ownership::apply_check::{accept_keys_of, apply_check, check_hosts_below};
 use crate::ownership::challenges::{account_uri, registry_host};
 use crate::ownership::first_check::is_patience_over;
@@ -37,7 +37,7 @@ const MAX_CLAIMANTS: usize = 5;
 const MAX_NONCES: usize = 3;
 
 /// Leases a domain whose check is due; `None` if none is due that may be checked now.
-pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError> {
+pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>> {
     let now = context.now();
     let request = CheckLeaseRequest {
         now: now.0,
@@ -50,7 +50,7 @@ pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError
 }
 
 /// Runs a leased check. If the database fails, the caller gives the lease back.
-pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppError> {
+pub async fn check_run(context: &Context, check: &DueCheck) -> Result<()> {
     let request = CheckRequest {
         may_contact_host: check.may_contact_host,
         ..check_request(context, &check.domain, None).await?
@@ -63,7 +63,7 @@ pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppErr
 
 /// Gives back a check that was not run, or was cancelled; it is due again minutes later. If the database fails, the
 /// lease expires by itself.
-pub async fn check_give_back(context: &Context, check: &DueCheck) -> Result<(), AppError> {
+pub async fn check_give_back(context: &Context, check: &DueCheck) -> Result<()> {
     check_end(context, check, check.may_contact_host, 0).await
 }
 
@@ -74,7 +74,7 @@ async fn check_end(
     check: &DueCheck,
     asked: bool,
     retry_after: u32,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if !check.may_contact_host {
         return Ok(());
     }
@@ -92,10 +92,7 @@ async fn check_end(
     Ok(())
 }
 
-pub(crate) async fn run_check(
-    context: &Context,
-    request: &CheckRequest,
-) -> Result<CheckResult, AppError> {
+pub(crate) async fn run_check(context: &Context, request: &CheckRequest) -> Result<CheckResult> {
     let shared = context.network.fetcher.as_ref();
     let own = https_origin(&request.host).map(|origin| shared.for_visit(&origin));
     let fetcher = own.as_ref().unwrap_or(shared);
@@ -114,7 +111,7 @@ pub(crate) async fn record_check(
     checked: &domain::Model,
     mut result: CheckResult,
     actor: &str,
-) -> Result<Vec<proof_check::Model>, AppError> {
+) -> Result<Vec<proof_check::Model>> {
     let (write, mut row, followers) = write_with_followers(context, checked).await?;
     // A new owner ends proofs too, and is detected on port 443 alone.
     let succeeded = if result.breaker_open || !is_provable(&row) {
@@ -160,7 +157,7 @@ pub(crate) async fn check_request(
     context: &Context,
     row: &domain::Model,
     caller: Option<&Caller>,
-) -> Result<CheckRequest, AppError> {
+) -> Result<CheckRequest> {
     let now = context.now();
     let challenges = ownership::challenges_of(&context.store, &[row.id]).await?;
     let proofs = domains::proofs_of(&context.store, &[row.id]).await?;
@@ -207,7 +204,7 @@ pub(crate) async fn check_attempts(
     context: &Context,
     account: &Account,
     row: &domain::Model,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let now = context.now();
     // Checks dated in the future, by a clock that was ahead, are not counted: they would count for too long.
     let hour = now.plus(-HOUR)..=now;

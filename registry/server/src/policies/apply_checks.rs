@@ -11,7 +11,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::preview_inputs::{Previewed, callers, previewed};
 use crate::policy_sets::asking_about_present_collections;
 
@@ -35,7 +35,7 @@ struct PreviewedSet {
 }
 
 /// The one permit for work that reads every agent.
-pub(super) fn preview_permit(context: &Context) -> Result<SemaphorePermit<'_>, AppError> {
+pub(super) fn preview_permit(context: &Context) -> Result<SemaphorePermit<'_>> {
     context.policies.previewing.try_acquire().map_err(|_| {
         AppError::unavailable(
             "Another preview is under way; try again when it is done.",
@@ -53,7 +53,7 @@ pub(super) async fn check_set(
     set: &PolicySet,
     texts: &[PolicyText],
     (allow_no_permit, preview): (bool, Option<&str>),
-) -> Result<Option<u64>, AppError> {
+) -> Result<Option<u64>> {
     if !allow_no_permit && !set.permits(Action::Discover) {
         return Err(AppError::new(
             ErrorKind::NoPermit,
@@ -80,7 +80,7 @@ pub(super) fn preview_token(
     caller: &Caller,
     number: u64,
     texts: &[PolicyText],
-) -> Result<String, AppError> {
+) -> Result<String> {
     let shown = PreviewedSet {
         number,
         digest: digest_of(texts)?,
@@ -97,7 +97,7 @@ fn read_preview_token(
     caller: &Caller,
     texts: &[PolicyText],
     token: &str,
-) -> Result<u64, AppError> {
+) -> Result<u64> {
     let refused = |why: &str| {
         let text =
             format!("{why}. Nothing was changed; look at the preview of exactly these policies.");
@@ -115,14 +115,14 @@ fn read_preview_token(
     Ok(shown.number)
 }
 
-fn digest_of(texts: &[PolicyText]) -> Result<String, AppError> {
+fn digest_of(texts: &[PolicyText]) -> Result<String> {
     let written = serde_json::to_vec(texts);
     let written = written.map_err(|error| AppError::internal(error.to_string()))?;
     Ok(a2a_card::digest(&written))
 }
 
 /// Whether a set hides every listed agent from every kind of caller. It stops at the first agent that a caller finds.
-async fn hides_every_agent(context: &Context, set: &PolicySet) -> Result<bool, AppError> {
+async fn hides_every_agent(context: &Context, set: &PolicySet) -> Result<bool> {
     if set.allows_all(Action::Discover) {
         return Ok(false);
     }

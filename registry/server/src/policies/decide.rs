@@ -10,14 +10,14 @@ use a2a_registry_policy::{Action, Verdict};
 use crate::agents::rendered::{agent_entry, parsed};
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// Decides whether the caller may find or call an agent that it sees. A caller that sees an agent may find it.
 pub async fn decide(
     context: &Context,
     caller: &Caller,
     request: &DecisionRequest,
-) -> Result<PolicyDecision, AppError> {
+) -> Result<PolicyDecision> {
     let action = Action::parse(&request.action);
     let action = action
         .filter(|action| Action::UNNAMED.contains(action))
@@ -63,7 +63,7 @@ pub(crate) async fn decide_both(
     context: &Context,
     caller: &Caller,
     agent: &str,
-) -> Result<(PolicyDecision, PolicyDecision), AppError> {
+) -> Result<(PolicyDecision, PolicyDecision)> {
     let request = |action: Action| DecisionRequest {
         action: action.as_str().to_owned(),
         agent: agent.to_owned(),

@@ -11,7 +11,7 @@ use a2a_registry_store::entity::dry_run_change;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::memory::dry_runs::fingerprint;
 use crate::policy_sets::newest_set;
 
@@ -21,11 +21,7 @@ const MAX_ROWS: usize = 50_000;
 const NAMED: usize = 100;
 
 /// What a policy of the newest set would have changed since it got this text.
-pub async fn policy_dry_run(
-    context: &Context,
-    caller: &Caller,
-    policy: &str,
-) -> Result<DryRun, AppError> {
+pub async fn policy_dry_run(context: &Context, caller: &Caller, policy: &str) -> Result<DryRun> {
     caller.demand(Permission::SeeAll)?;
     let set = newest_set(&context.policies.compiled, &context.store, &context.rules).await?;
     let found = set.policies().iter().find(|one| one.id == policy);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::caller::Caller;
 use crate::commit::approver::check_reason;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::http::forms::FormFields;
 use crate::policies::preview::policies_preview;
 use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of};
@@ -77,7 +77,7 @@ pub(super) enum Outcome {
 }
 
 impl EditForm {
-    pub(super) fn read(self) -> Result<(Act, Draft), AppError> {
+    pub(super) fn read(self) -> Result<(Act, Draft)> {
         let unknown = |member: &str| AppError::invalid(member, "This form asks for nothing.");
         let act = match (self.act.split_once(' '), self.act.as_str()) {
             (_, "add") => Act::Add(self.template),
@@ -117,7 +117,7 @@ impl EditForm {
 
 impl Draft {
     /// The newest set as a draft.
-    pub(super) async fn of_newest(context: &Context, caller: &Caller) -> Result<Self, AppError> {
+    pub(super) async fn of_newest(context: &Context, caller: &Caller) -> Result<Self> {
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
         Ok(Self::of_set(newest))
     }
@@ -137,7 +137,7 @@ impl Draft {
     }
 
     /// Adds a policy: the template of that name, or an empty one.
-    pub(super) fn add(&mut self, template: &str) -> Result<(), AppError> {
+    pub(super) fn add(&mut self, template: &str) -> Result<()> {
         if self.policies.len() >= MAX_POLICIES {
             let many = format!("A set has at most {MAX_POLICIES} policies.");
             return Err(AppError::invalid("/id", many));
@@ -158,7 +158,7 @@ impl Draft {
         Ok(())
     }
 
-    pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
+    pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
         let read = compile_new(
             &context.policies.compiled,
@@ -171,7 +171,7 @@ impl Draft {
     }
 
     /// Puts every policy without a fault into Cedar's usual form, on another thread than those that answer requests.
-    async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<(), AppError> {
+    async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<()> {
         let permit = context.policies.compiled.acquire_permit().await?;
         let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
         let mut policies = self.policies.clone();
@@ -205,7 +205,7 @@ impl Draft {
         context: &Context,
         caller: &Caller,
         act: Act,
-    ) -> Result<(Outcome, Vec<Fault>), AppError> {
+    ) -> Result<(Outcome, Vec<Fault>)> {
         match &act {
             Act::Add(template) => {
                 self.add(template)?;
@@ -239,11 +239,7 @@ impl Draft {
         Ok((outcome, faults))
     }
 
-    async fn previewed(
-        &self,
-        context: &Context,
-        caller: &Caller,
-    ) -> Result<PolicyPreview, AppError> {
+    async fn previewed(&self, context: &Context, caller: &Caller) -> Result<PolicyPreview> {
         let mut new = self.as_new();
         if new.reason.trim().is_empty() {
             // Nothing is made, so no reason is needed yet.
@@ -254,11 +250,7 @@ impl Draft {
 
     /// Makes the set; one that lacks a policy of the newest set, or that hides every agent, only after its author has
     /// confirmed it.
-    pub(super) async fn apply(
-        &self,
-        context: &Context,
-        caller: &Caller,
-    ) -> Result<Outcome, AppError> {
+    pub(super) async fn apply(&self, context: &Context, caller: &Caller) -> Result<Outcome> {
         check_reason(&self.reason)?;
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
         if newest.number != self.seen {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::answer::Answer;
 use crate::http::auth::{Administer, SeeAll};
 use crate::http::forms::{FormFields, FormOf};
@@ -108,7 +108,7 @@ async fn restored(
     context: &Context,
     caller: &Caller,
     form: &RestoreForm,
-) -> Result<(Draft, Outcome), AppError> {
+) -> Result<(Draft, Outcome)> {
     let number = |member: &str, text: &str| {
         text.parse::<u64>()
             .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
@@ -128,7 +128,7 @@ async fn restored(
 }
 
 impl HistoryPage {
-    async fn load(context: &Context, visitor: &Visitor, place: Place) -> Result<Self, AppError> {
+    async fn load(context: &Context, visitor: &Visitor, place: Place) -> Result<Self> {
         let caller = &visitor.caller;
         let wanted = PageRequest {
             page_size: None,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::admission::settling::settle;
 use crate::agents::rendered::any_entry;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::memory::dry_runs::Shown;
 use crate::policies::waivers::end_waivers;
 
@@ -54,7 +54,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
 
 /// One round: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent does not
 /// stop the rest.
-pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<(), AppError> {
+pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<()> {
     let ended = end_waivers(context).await;
     let settled = settle(context, cancelled).await;
     let acted = ended.and(settled.map(drop));
@@ -78,7 +78,7 @@ struct Hit {
 }
 
 /// Counts what policies about finding agents would have changed in what callers were shown.
-async fn count_answered(context: &Context) -> Result<(), AppError> {
+async fn count_answered(context: &Context) -> Result<()> {
     let set = context.policies.in_force();
     for answered in context.dry_runs.take_answered() {
         let ids: Vec<Uuid> = match &answered.what {
@@ -110,7 +110,7 @@ async fn count_answered(context: &Context) -> Result<(), AppError> {
     Ok(())
 }
 
-async fn write_dry_runs(context: &Context) -> Result<(), AppError> {
+async fn write_dry_runs(context: &Context) -> Result<()> {
     let rows = context.dry_runs.take();
     if rows.is_empty() {
         return Ok(());
@@ -123,7 +123,7 @@ async fn write_dry_runs(context: &Context) -> Result<(), AppError> {
 }
 
 /// Adds counts to the stored ones, unless a day has too many rows.
-async fn added(context: &Context, rows: &[dry_run_change::Model]) -> Result<(), AppError> {
+async fn added(context: &Context, rows: &[dry_run_change::Model]) -> Result<()> {
     let write = context.store.write().await?;
     let today = context.now().day();
     if !write

@@ -10,7 +10,7 @@ use a2a_registry_store::agents;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::policies::apply_checks::{preview_permit, preview_token};
 use crate::policies::preview_inputs::{Callers, Previewed, callers, previewed};
 use crate::policies::sets::{check_texts, read_set, text_of};
@@ -26,7 +26,7 @@ pub async fn policies_preview(
     context: &Context,
     caller: &Caller,
     new: &NewPolicies,
-) -> Result<PolicyPreview, AppError> {
+) -> Result<PolicyPreview> {
     caller.demand(Permission::Administer)?;
     check_texts(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
@@ -94,7 +94,7 @@ struct Found {
 }
 
 impl Comparison {
-    fn of(before: PolicySet, after: PolicySet, callers: Callers) -> Result<Self, AppError> {
+    fn of(before: PolicySet, after: PolicySet, callers: Callers) -> Result<Self> {
         let mut changed = Vec::new();
         let mut origins = Vec::new();
         for policy in after.policies() {

@@ -15,7 +15,7 @@ use crate::agents::records::records;
 use crate::audience::{group_has_members, named_by_id};
 use crate::caller::{INTERNAL, PUBLIC, group_label};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::visibility::shown_to;
 
 /// Kinds of callers that are compared.
@@ -27,7 +27,7 @@ pub(super) async fn previewed(
     rows: Vec<agent::Model>,
     before: &PolicySet,
     registrants: &mut HashMap<Option<Uuid>, Principal>,
-) -> Result<Vec<Previewed>, AppError> {
+) -> Result<Vec<Previewed>> {
     let mut asked = Vec::new();
     let records = records(&context.store, rows).await?;
     let audiences = records.iter().flat_map(|record| shown_to(&record.agent));
@@ -134,7 +134,7 @@ pub(super) struct NamedCaller {
 }
 
 /// Callers without a token, accounts that no policy names, and every caller that one names; accounts with their groups.
-pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppError> {
+pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers> {
     let mut scopes = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
         scopes.insert(&policy.scope);
@@ -162,7 +162,7 @@ pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Ca
     Ok(Callers { named, left_out })
 }
 
-async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<NamedCaller, AppError> {
+async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<NamedCaller> {
     let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
         return Err(AppError::internal("a scope names nobody".to_owned()));
     };

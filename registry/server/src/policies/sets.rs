@@ -18,7 +18,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::policy_numbers::{MadeSet, add_set};
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::paging::{ListPage, PageRequest, not_empty};
 use crate::policies::apply_checks::check_set;
 use crate::policy_sets::{compile_earlier, compile_new, compiled, number_of, written};
@@ -40,7 +40,7 @@ pub async fn policies_show(
     context: &Context,
     caller: &Caller,
     query: &PoliciesQuery,
-) -> Result<Policies, AppError> {
+) -> Result<Policies> {
     caller.demand(Permission::SeeAll)?;
     let row = match query.number {
         None => policies::policy_set_newest(&context.store).await?,
@@ -55,7 +55,7 @@ pub async fn policies_show(
     Ok(view(context, &set, row.as_ref()))
 }
 
-async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Model, AppError> {
+async fn set_numbered(context: &Context, number: u64) -> Result<policy_set::Model> {
     let missing = || AppError::not_found(format!("There is no policy set {number}."));
     let number = i64::try_from(number).map_err(|_| missing())?;
     let row = policies::policy_set_by_number(&context.store, number).await?;
@@ -92,7 +92,7 @@ pub async fn policy_history(
     context: &Context,
     caller: &Caller,
     page: &PageRequest,
-) -> Result<PolicyHistory, AppError> {
+) -> Result<PolicyHistory> {
     caller.demand(Permission::SeeAll)?;
     let list = ListPage::new(context, caller, "policies", page)?;
     let mut rows = policies::policy_set_page(&context.store, list.start()?, list.limit()).await?;
@@ -127,7 +127,7 @@ pub async fn policies_put(
     caller: &Caller,
     new: &NewPolicies,
     seen: &Precondition,
-) -> Result<PoliciesAccepted, AppError> {
+) -> Result<PoliciesAccepted> {
     let admin = caller.demand(Permission::Administer)?;
     check_texts(new)?;
     let texts: Vec<PolicyText> = new.policies.iter().map(text_of).collect();
@@ -179,7 +179,7 @@ pub(super) fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
 }
 
 /// Refuses a reason and a preview's token that are invalid by their length alone.
-pub(super) fn check_texts(new: &NewPolicies) -> Result<(), AppError> {
+pub(super) fn check_texts(new: &NewPolicies) -> Result<()> {
     check_reason(&new.reason)?;
     let token = new.preview.as_deref().unwrap_or_default();
     if token.chars().count() > MAX_PREVIEW_TOKEN {
@@ -192,10 +192,7 @@ pub(super) fn check_texts(new: &NewPolicies) -> Result<(), AppError> {
 }
 
 /// The set of these policies with the shipped ones, without a number.
-pub(super) async fn read_set(
-    context: &Context,
-    texts: &[PolicyText],
-) -> Result<PolicySet, AppError> {
+pub(super) async fn read_set(context: &Context, texts: &[PolicyText]) -> Result<PolicySet> {
     let compiled = compile_new(
         &context.policies.compiled,
         texts.to_vec(),

@@ -11,7 +11,7 @@ use crate::agents::records::records;
 use crate::agents::views::agent_visible;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
 
@@ -21,7 +21,7 @@ pub async fn policies_test(
     context: &Context,
     caller: &Caller,
     what: &PolicyCases,
-) -> Result<PolicyCaseResults, AppError> {
+) -> Result<PolicyCaseResults> {
     caller.demand(Permission::SeeAll)?;
     if !(1..=MAX_CASES).contains(&what.cases.len()) {
         let detail = format!("a request has 1 to {MAX_CASES} cases");
@@ -68,7 +68,7 @@ async fn decided(
     caller: &Caller,
     set: &PolicySet,
     case: &PolicyCase,
-) -> Result<Verdict, AppError> {
+) -> Result<Verdict> {
     if !["allow", "deny"].contains(&case.expect.as_str()) {
         return Err(AppError::invalid(
             "/expect",
@@ -113,7 +113,7 @@ async fn decided(
 async fn evaluate(
     set: &PolicySet,
     evaluation: impl FnOnce(&PolicySet) -> Matches + Send + 'static,
-) -> Result<Matches, AppError> {
+) -> Result<Matches> {
     let set = set.clone();
     tokio::task::spawn_blocking(move || evaluation(&set))
         .await

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::agents::agent_names::{AgentName, agent_names};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::http::answer::Answer;
 use crate::http::auth::{Approve, Curate, SeeAll};
 use crate::http::forms::{FormFields, FormOf};
@@ -126,7 +126,7 @@ async fn end_confirmation(
     context: &Context,
     visitor: &Visitor,
     waiver: &Waiver,
-) -> Result<ConfirmPage, AppError> {
+) -> Result<ConfirmPage> {
     let names = agent_names(context, vec![waiver.agent]).await?;
     let agent = AgentName::new(waiver.agent, &names).name;
     let policy = text::line(&waiver.policy, LINE);
@@ -176,11 +176,7 @@ impl Filters {
 }
 
 impl WaiversPage {
-    async fn load(
-        context: &Context,
-        visitor: &Visitor,
-        filters: &Filters,
-    ) -> Result<Self, AppError> {
+    async fn load(context: &Context, visitor: &Visitor, filters: &Filters) -> Result<Self> {
         let caller = &visitor.caller;
         let list = waiver_list(context, caller, &filters.wanted()).await?;
         let agents = list.waivers.iter().map(|one| one.agent).collect();

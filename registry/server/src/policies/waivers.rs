@@ -26,7 +26,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::paging::{ListPage, PageRequest, not_empty};
 use crate::reviews::approvers::{may_decide, parties, refuse_party};
 
@@ -61,11 +61,7 @@ pub struct WaiverQuery {
 }
 
 /// Under four-eyes a party may not grant one.
-pub async fn waiver_grant(
-    context: &Context,
-    caller: &Caller,
-    new: &NewWaiver,
-) -> Result<Waiver, AppError> {
+pub async fn waiver_grant(context: &Context, caller: &Caller, new: &NewWaiver) -> Result<Waiver> {
     let account = caller.demand(Permission::Approve)?;
     check_reason(&new.reason)?;
     let expires_at = end_after(context.now(), new.expires_in_days)?;
@@ -115,7 +111,7 @@ async fn waivable(
     state: &AgentState,
     new: &NewWaiver,
     expires_at: Timestamp,
-) -> Result<VersionKey, AppError> {
+) -> Result<VersionKey> {
     if state.agent.retired_at.is_some() {
         return Err(AppError::conflict("The agent is retired for good."));
     }
@@ -145,7 +141,7 @@ async fn waivable(
     Ok(shown)
 }
 
-fn end_after(now: Timestamp, days: u32) -> Result<Timestamp, AppError> {
+fn end_after(now: Timestamp, days: u32) -> Result<Timestamp> {
     match i64::from(days) {
         days @ 1..=MAX_WAIVER_DAYS => Ok(now.plus(days * DAY)),
         _ => Err(AppError::invalid(
@@ -159,7 +155,7 @@ pub async fn waiver_list(
     context: &Context,
     caller: &Caller,
     query: &WaiverQuery,
-) -> Result<WaiverList, AppError> {
+) -> Result<WaiverList> {
     caller.demand(Permission::SeeAll)?;
     let about = format!(
         "waivers {:?} {:?} {}",
@@ -189,7 +185,7 @@ pub async fn waiver_list(
 }
 
 /// Ends a waiver; the policy counts again.
-pub async fn waiver_end(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
+pub async fn waiver_end(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
     let account = caller.demand(Permission::Curate)?;
     let row = row_in_force(context, id).await?;
     match end(context, &row, &account.name, "taken back").await? {
@@ -203,23 +199,18 @@ pub(super) async fn waiver_in_force(
     context: &Context,
     caller: &Caller,
     id: Uuid,
-) -> Result<Waiver, AppError> {
+) -> Result<Waiver> {
     caller.demand(Permission::Curate)?;
     one_view(context, row_in_force(context, id).await?).await
 }
 
-async fn row_in_force(context: &Context, id: Uuid) -> Result<waiver::Model, AppError> {
+async fn row_in_force(context: &Context, id: Uuid) -> Result<waiver::Model> {
     let row = waivers::waiver_by_id(&context.store, id).await?;
     row.filter(|row| row.ended_at.is_none())
         .ok_or_else(|| AppError::no_waiver(id))
 }
 
-async fn end(
-    context: &Context,
-    row: &waiver::Model,
-    by: &str,
-    reason: &str,
-) -> Result<bool, AppError> {
+async fn end(context: &Context, row: &waiver::Model, by: &str, reason: &str) -> Result<bool> {
     let write = context.store.write().await?;
     let mut state = state_of(&write, row.agent_id).await?;
     let now = context.now();
@@ -237,7 +228,7 @@ async fn end(
 
 /// Ends the waivers that have expired, and those whose approver may no longer grant one. A failure does not stop the
 /// others, and the first is returned after them.
-pub async fn end_waivers(context: &Context) -> Result<(), AppError> {
+pub async fn end_waivers(context: &Context) -> Result<()> {
     let (mut after, mut failed) = (None, Ok(()));
     loop {
         let rows = waivers::waivers_in_force(&context.store, after, PAGE).await?;
@@ -271,21 +262,21 @@ pub async fn end_waivers(context: &Context) -> Result<(), AppError> {
 async fn accounts_by_id(
     on: &impl Handle,
     mut ids: Vec<Uuid>,
-) -> Result<HashMap<Uuid, account::Model>, AppError> {
+) -> Result<HashMap<Uuid, account::Model>> {
     ids.sort_unstable();
     ids.dedup();
     let found = accounts::accounts_by_ids(on, &ids).await?.into_iter();
     Ok(found.map(|account| (account.id, account)).collect())
 }
 
-async fn one_view(context: &Context, row: waiver::Model) -> Result<Waiver, AppError> {
+async fn one_view(context: &Context, row: waiver::Model) -> Result<Waiver> {
     let mut views = views(&context.store, vec![row]).await?;
     views
         .pop()
         .ok_or_else(|| AppError::internal("a waiver has no agent".to_owned()))
 }
 
-async fn views(on: &impl Handle, rows: Vec<waiver::Model>) -> Result<Vec<Waiver>, AppError> {
+async fn views(on: &impl Handle, rows: Vec<waiver::Model>) -> Result<Vec<Waiver>> {
     let approvers = rows.iter().map(|row| row.approver_id).collect();
     let approvers = accounts_by_id(on, approvers).await?;
     let mut ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();

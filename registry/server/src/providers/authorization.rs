@@ -13,7 +13,7 @@ use ring::hmac;
 use serde::Deserialize;
 use url::Url;
 
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::providers::holder::{Completeness, holder};
 use crate::providers::{Holder, Provider};
 
@@ -91,7 +91,7 @@ impl Provider {
         &self,
         attempt: &Attempt<'_>,
         redirect_uri: &str,
-    ) -> Result<Url, AppError> {
+    ) -> Result<Url> {
         let document = self.document().await?;
         let endpoint = document.authorization_endpoint;
         let mut url =
@@ -118,7 +118,7 @@ impl Provider {
         attempt: &Attempt<'_>,
         answer: &CodeAnswer,
         redirect_uri: &str,
-    ) -> Result<Holder, AppError> {
+    ) -> Result<Holder> {
         let document = self.known_document().await?;
         let says_who = document.authorization_response_iss_parameter_supported;
         let is_its_own = match answer.iss.as_deref() {
@@ -175,7 +175,7 @@ impl Provider {
         code: &str,
         redirect_uri: &str,
         basic: bool,
-    ) -> Result<Tokens, AppError> {
+    ) -> Result<Tokens> {
         let verifier = attempt.verifier();
         let mut fields = vec![
             ("grant_type", "authorization_code"),

@@ -5,7 +5,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
 use crate::config::ProviderConfig;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::providers::refused::Refused;
 
 /// Bytes of a subject, as limited by OpenID Connect.
@@ -67,7 +67,7 @@ pub(super) fn holder(
     claims: &Map<String, Value>,
     issued_at: i64,
     completeness: Completeness,
-) -> Result<Holder, AppError> {
+) -> Result<Holder> {
     let subject = subject(claims).map_err(|why| {
         super::refused(
             match completeness {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use crate::config::ProviderConfig;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::providers::document::{Document, Known, fetch};
 use crate::providers::holder::{Completeness, Holder, holder};
 use crate::providers::id_token::Expected;
@@ -130,13 +130,13 @@ impl Provider {
     }
 
     /// Queries it. A caller that has waited for another's request takes its result.
-    pub(super) async fn ask(&self) -> Result<Arc<Known>, AppError> {
+    pub(super) async fn ask(&self) -> Result<Arc<Known>> {
         let wanted = self.clock.monotonic();
         let mut turn = self.turn.lock().await;
         self.ask_in(&mut turn, wanted).await
     }
 
-    async fn ask_in(&self, turn: &mut Turn, wanted: Duration) -> Result<Arc<Known>, AppError> {
+    async fn ask_in(&self, turn: &mut Turn, wanted: Duration) -> Result<Arc<Known>> {
         if let Some((begun, failure)) = &turn.last
             && *begun > wanted
         {
@@ -162,7 +162,7 @@ impl Provider {
     }
 
     /// What is known, if anything; else it is queried, but not again at once.
-    async fn known(self: &Arc<Self>) -> Result<Arc<Known>, AppError> {
+    async fn known(self: &Arc<Self>) -> Result<Arc<Known>> {
         if let Some(known) = self.known.load_full() {
             self.renew();
             return Ok(known);
@@ -229,7 +229,7 @@ impl Provider {
     async fn verified(
         self: &Arc<Self>,
         token: &SignedClaims<'_>,
-    ) -> Result<Result<Map<String, Value>, Refused>, AppError> {
+    ) -> Result<Result<Map<String, Value>, Refused>> {
         let known = self.known().await?;
         let mut verified = token.verified(&known.keys).cloned();
         if verified == Err(TokenFault::KeyUnknown)
@@ -245,7 +245,7 @@ impl Provider {
     }
 
     /// The holder of an access token.
-    pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder, AppError> {
+    pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder> {
         let no = |why| refused("access token", why);
         let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
         let claims = self.verified(&read).await?.map_err(no)?;
@@ -261,7 +261,7 @@ impl Provider {
         self: &Arc<Self>,
         token: &str,
         nonce: &str,
-    ) -> Result<(Map<String, Value>, i64), AppError> {
+    ) -> Result<(Map<String, Value>, i64)> {
         let no = |why| refused("sign-in", why);
         let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
         let claims = self.verified(&read).await?.map_err(no)?;
@@ -277,7 +277,7 @@ impl Provider {
 
     /// Its current document. Anyone can cause this query, so a recent document counts as well, unless the provider has
     /// failed since.
-    pub(super) async fn document(&self) -> Result<Document, AppError> {
+    pub(super) async fn document(&self) -> Result<Document> {
         let wanted = self.clock.monotonic();
         let mut turn = self.turn.lock().await;
         let said = match &turn.last {
@@ -299,7 +299,7 @@ impl Provider {
     }
 
     /// Its last known document.
-    pub(super) async fn known_document(self: &Arc<Self>) -> Result<Document, AppError> {
+    pub(super) async fn known_document(self: &Arc<Self>) -> Result<Document> {
         self.known().await.map(|known| known.document.clone())
     }
 }

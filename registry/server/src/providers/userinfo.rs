@@ -5,7 +5,7 @@ use a2a_crawler::fetch::{Bearer, GetOptions};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::error::AppError;
+use crate::error::Result;
 use crate::providers::Provider;
 use crate::providers::holder::claim;
 use crate::providers::refused::{Refused, refused};
@@ -26,7 +26,7 @@ impl Provider {
         claims: &mut Map<String, Value>,
         endpoint: &Url,
         access_token: &str,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let bearer = Bearer::new(access_token)
             .map_err(|_| self.away("it has sent an access token that cannot be sent".into()))?;
         let options = GetOptions {

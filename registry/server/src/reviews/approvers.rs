@@ -9,7 +9,7 @@ use a2a_registry_store::{Handle, accounts, coverage, domains, terms};
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 /// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everyone who has
 /// registered a source of it. Empty while four-eyes is off.
@@ -17,7 +17,7 @@ pub(crate) async fn parties(
     on: &impl Handle,
     config: &Config,
     agent: &agent::Model,
-) -> Result<BTreeSet<Uuid>, AppError> {
+) -> Result<BTreeSet<Uuid>> {
     let mut parties = parties_of(on, config, std::slice::from_ref(agent)).await?;
     Ok(parties.remove(&agent.id).unwrap_or_default())
 }
@@ -27,7 +27,7 @@ pub(crate) async fn parties_of(
     on: &impl Handle,
     config: &Config,
     agents: &[agent::Model],
-) -> Result<HashMap<Uuid, BTreeSet<Uuid>>, AppError> {
+) -> Result<HashMap<Uuid, BTreeSet<Uuid>>> {
     if !config.governance.four_eyes {
         return Ok(HashMap::new());
     }
@@ -61,7 +61,7 @@ pub(crate) async fn excluded(
     config: &Config,
     agent: &agent::Model,
     question: &review::Model,
-) -> Result<BTreeSet<Uuid>, AppError> {
+) -> Result<BTreeSet<Uuid>> {
     let (agents, questions) = (std::slice::from_ref(agent), std::slice::from_ref(question));
     let mut excluded = excluded_of(on, config, agents, questions).await?;
     Ok(excluded.remove(&question.id).unwrap_or_default())
@@ -73,7 +73,7 @@ pub(crate) async fn excluded_of(
     config: &Config,
     agents: &[agent::Model],
     questions: &[review::Model],
-) -> Result<HashMap<Uuid, BTreeSet<Uuid>>, AppError> {
+) -> Result<HashMap<Uuid, BTreeSet<Uuid>>> {
     let parties = parties_of(on, config, agents).await?;
     let mut excluded = HashMap::new();
     for question in questions {
@@ -91,7 +91,7 @@ pub(crate) async fn excluded_of(
     Ok(excluded)
 }
 
-pub(crate) fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<(), AppError> {
+pub(crate) fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<()> {
     if !parties.contains(&account) {
         return Ok(());
     }
@@ -123,7 +123,7 @@ pub(crate) async fn counting(
     on: &impl Handle,
     approvals: &[review_approval::Model],
     parties: &BTreeSet<Uuid>,
-) -> Result<BTreeSet<Uuid>, AppError> {
+) -> Result<BTreeSet<Uuid>> {
     let ids: Vec<Uuid> = approvals.iter().map(|one| one.account_id).collect();
     let found = accounts::accounts_by_ids(on, &ids).await?;
     let counting = found.iter().filter(|one| may_decide(one, parties));

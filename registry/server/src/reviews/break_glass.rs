@@ -23,7 +23,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::{commit_written, searchable};
 use crate::commit::state::AgentState;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::approvers::{counting, excluded, may_break_glass};
 use crate::reviews::deciding::{content_named, open_locked};
 use crate::reviews::notes::first_comment;
@@ -41,7 +41,7 @@ pub async fn break_glass(
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
-) -> Result<Review, AppError> {
+) -> Result<Review> {
     let account = caller.demand(Permission::Approve)?;
     caller.demand(Permission::Administer)?;
     check_reason(&decision.reason)?;
@@ -108,7 +108,7 @@ fn approve_alone(
     question: &review::Model,
     key: &VersionKey,
     (account, reason): (&Account, &str),
-) -> Result<(), AppError> {
+) -> Result<()> {
     let by = Approver {
         rule: Rule::BreakGlass,
         ..Approver::person(account, state, reason)
@@ -139,7 +139,7 @@ fn approve_alone(
     Ok(())
 }
 
-async fn refuse_account(write: &Write, account: Uuid) -> Result<(), AppError> {
+async fn refuse_account(write: &Write, account: Uuid) -> Result<()> {
     let present = accounts::accounts_by_ids(write, &[account]).await?;
     if present.iter().any(may_break_glass) {
         return Ok(());
@@ -156,7 +156,7 @@ async fn refuse_needless(
     state: &AgentState,
     question: &review::Model,
     account: Uuid,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let excluded = excluded(write, &context.config, &state.agent, question).await?;
     if excluded.contains(&account) {
         return Ok(());
@@ -175,7 +175,7 @@ async fn refuse_needless(
 }
 
 /// Refuses a second one for an agent, and one for content that others did not confirm since they last approved it.
-async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Result<(), AppError> {
+async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Result<()> {
     if let Some(open) = state.further_of(ReviewKind::BreakGlass).first() {
         return Err(AppError::conflict(format!(
             "The glass is broken for this agent already; decide review {open} first."

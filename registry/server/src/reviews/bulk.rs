@@ -10,19 +10,19 @@ use crate::commit::approver::check_reason;
 use crate::commit::publish::searchable;
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::deciding::{Verdict, decide};
 use crate::reviews::view::{review_row, review_view};
 
 /// The result of one decision: the review afterwards, or why it was not made.
-pub type ItemResult = (Uuid, Result<Review, AppError>);
+pub type ItemResult = (Uuid, Result<Review>);
 
 /// Makes several decisions in order. One that fails changes nothing and does not stop the others.
 pub async fn review_decide_all(
     context: &Context,
     caller: &Caller,
     what: &BulkDecision,
-) -> Result<Vec<ItemResult>, AppError> {
+) -> Result<Vec<ItemResult>> {
     caller.demand(Permission::Approve)?;
     if !(1..=MAX_DECISIONS).contains(&what.decisions.len()) {
         return Err(AppError::invalid(
@@ -34,7 +34,7 @@ pub async fn review_decide_all(
         check_reason(&item.reason)
             .map_err(|error| AppError::invalid(&format!("/decisions/{at}/reason"), error.public))?;
     }
-    let mut made: Vec<(Uuid, Result<Touched, AppError>)> = Vec::new();
+    let mut made: Vec<(Uuid, Result<Touched>)> = Vec::new();
     for item in &what.decisions {
         made.push((item.review, decide_item(context, caller, item).await));
     }
@@ -61,7 +61,7 @@ async fn decide_item(
     context: &Context,
     caller: &Caller,
     item: &BulkDecisionItem,
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let decision = ReviewDecision {
         digest: item.digest.clone(),
         reason: item.reason.clone(),

@@ -21,7 +21,7 @@ use crate::commit::publish::{commit_act, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::approvers::{counting, excluded, may_decide, refuse_party};
 use crate::reviews::glass_restored::{broken_by, refuse_ended, restore};
 use crate::reviews::recertification::refuse_unserved;
@@ -39,7 +39,7 @@ pub async fn review_approve(
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
-) -> Result<Review, AppError> {
+) -> Result<Review> {
     review_decide(context, caller, id, decision, Verdict::Approve).await
 }
 
@@ -48,7 +48,7 @@ pub async fn review_reject(
     caller: &Caller,
     id: Uuid,
     decision: &ReviewDecision,
-) -> Result<Review, AppError> {
+) -> Result<Review> {
     review_decide(context, caller, id, decision, Verdict::Reject).await
 }
 
@@ -58,7 +58,7 @@ async fn review_decide(
     id: Uuid,
     decision: &ReviewDecision,
     verdict: Verdict,
-) -> Result<Review, AppError> {
+) -> Result<Review> {
     let touched = decide(context, caller, id, decision, verdict).await?;
     searchable(context, &[&touched]).await;
     review_view(context, review_row(context, id).await?).await
@@ -71,7 +71,7 @@ pub(super) async fn decide(
     id: Uuid,
     decision: &ReviewDecision,
     verdict: Verdict,
-) -> Result<Touched, AppError> {
+) -> Result<Touched> {
     let account = caller.demand(Permission::Approve)?;
     check_reason(&decision.reason)?;
     let write = context.store.write().await?;
@@ -126,7 +126,7 @@ impl DecisionCase<'_> {
         ledger: &mut Ledger<'_>,
         state: &mut AgentState,
         parties: &BTreeSet<Uuid>,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let question = self.question;
         let approvals = review_notes::approvals_of(write, &[question.id]).await?;
         let mut counted = counting(write, &approvals, parties).await?;
@@ -171,7 +171,7 @@ impl DecisionCase<'_> {
         ledger: &mut Ledger<'_>,
         state: &mut AgentState,
         verdict: Verdict,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let (question, key) = (self.question, self.key);
         let by = Approver::person(self.account, state, self.reason);
         match (question.kind()?, verdict) {
@@ -209,11 +209,7 @@ impl DecisionCase<'_> {
 }
 
 /// Withdraws the caller's approval of a review that is still open.
-pub async fn approval_withdraw(
-    context: &Context,
-    caller: &Caller,
-    id: Uuid,
-) -> Result<Review, AppError> {
+pub async fn approval_withdraw(context: &Context, caller: &Caller, id: Uuid) -> Result<Review> {
     let account = caller.demand(Permission::Approve)?;
     let write = context.store.write().await?;
     let (_, state) = open_locked(&write, id, "changed").await?;
@@ -232,7 +228,7 @@ pub(super) async fn open_locked(
     write: &Write,
     id: Uuid,
     done: &str,
-) -> Result<(review::Model, AgentState), AppError> {
+) -> Result<(review::Model, AgentState)> {
     let row = reviews::review_by_id(write, id).await?;
     let row = row.ok_or_else(|| AppError::no_review(id))?;
     let state = state_of(write, row.agent_id).await?;
@@ -254,7 +250,7 @@ pub(super) async fn content_named(
     write: &Write,
     review: &review::Model,
     digest: &str,
-) -> Result<VersionKey, AppError> {
+) -> Result<VersionKey> {
     let key = version_of(write, review).await?;
     if key.digest == digest {
         return Ok(key);
@@ -265,10 +261,7 @@ pub(super) async fn content_named(
     )))
 }
 
-pub(super) async fn version_of(
-    write: &Write,
-    review: &review::Model,
-) -> Result<VersionKey, AppError> {
+pub(super) async fn version_of(write: &Write, review: &review::Model) -> Result<VersionKey> {
     let mut keys = versions::version_keys(write, &[review.version_id]).await?;
     keys.pop().ok_or_else(|| AppError::no_review(review.id))
 }
@@ -279,7 +272,7 @@ pub(super) async fn hindrance(
     account: Option<&Account>,
     row: &review::Model,
     agent: &a2a_registry_store::entity::agent::Model,
-) -> Result<Option<String>, AppError> {
+) -> Result<Option<String>> {
     let Some(account) = account.filter(|account| account.may(Permission::Approve)) else {
         return Ok(Some("Only a curator decides reviews.".to_owned()));
     };

@@ -22,7 +22,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::domain_access::DomainAccess;
 use crate::domains::row_views::proof_view;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::reviews::deciding::hindrance;
 use crate::reviews::written::Notes;
 use crate::signatures::KeyBinding;
@@ -60,7 +60,7 @@ pub(crate) async fn review_detail(
     caller: &Caller,
     row: &review::Model,
     review: Review,
-) -> Result<ReviewDetail, AppError> {
+) -> Result<ReviewDetail> {
     let ids: Vec<Uuid> = row
         .previous_version
         .into_iter()
@@ -114,10 +114,7 @@ pub(crate) async fn review_detail(
 }
 
 /// The break-glass approval that a review confirms.
-async fn confirmed_by(
-    context: &Context,
-    row: &review::Model,
-) -> Result<Option<BreakGlass>, AppError> {
+async fn confirmed_by(context: &Context, row: &review::Model) -> Result<Option<BreakGlass>> {
     match terms::break_glass_of(&context.store, row.id).await? {
         Some(broken) => Ok(Some(break_glass_view(context, broken).await?)),
         None => Ok(None),
@@ -131,7 +128,7 @@ async fn diff_stored(
     before: Option<&version::Model>,
     (about, after): (&version::Model, Option<&[u8]>),
     binding: &KeyBinding,
-) -> Result<Option<Diff>, AppError> {
+) -> Result<Option<Diff>> {
     let (Some(before), Some(after)) = (before, after) else {
         return Ok(None);
     };
@@ -155,7 +152,7 @@ async fn matching_policies(
     agent: &agent::Model,
     about: &version::Model,
     card: &AgentCard,
-) -> Result<Vec<MatchingPolicy>, AppError> {
+) -> Result<Vec<MatchingPolicy>> {
     // Owners read their reviews, but the registry's policies are not for them.
     let told = caller.may(Permission::SeeAll);
     let record = records(&context.store, vec![agent.clone()]).await?.pop();
@@ -179,7 +176,7 @@ async fn earlier(
     context: &Context,
     row: &review::Model,
     about: &version::Model,
-) -> Result<Vec<EarlierDecision>, AppError> {
+) -> Result<Vec<EarlierDecision>> {
     let ids = [row.agent_id];
     let made = decisions::decisions_since(&context.store, &ids, i64::MIN, MAX_EARLIER).await?;
     let view = |made: decision::Model| EarlierDecision {
@@ -198,7 +195,7 @@ async fn others_like(
     context: &Context,
     caller: &Caller,
     agent: &agent::Model,
-) -> Result<(Vec<Hit>, Option<Duplicates>), AppError> {
+) -> Result<(Vec<Hit>, Option<Duplicates>)> {
     match similar_to(context, caller, agent.id, DEFAULT_SIMILAR).await {
         Ok(found) => Ok((found.agents, found.duplicates)),
         Err(error) if error.kind == ErrorKind::Unavailable => Ok((Vec::new(), None)),
@@ -210,7 +207,7 @@ async fn domain_proofs(
     context: &Context,
     caller: &Caller,
     agent: &agent::Model,
-) -> Result<DomainProofs, AppError> {
+) -> Result<DomainProofs> {
     let ids = [agent.domain_id];
     let Some(row) = domains::domains_by_ids(&context.store, &ids).await?.pop() else {
         return Ok(DomainProofs::default());

@@ -21,7 +21,7 @@ use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::reviews::waiting::told;
 
@@ -47,7 +47,7 @@ struct Entry {
 
 /// Gives the caller a feed, or a new address for the existing one, which makes the old address invalid. It never shows
 /// more than the caller may see at the time.
-pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFeed, AppError> {
+pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFeed> {
     let account = caller.demand(Permission::Read)?;
     let secret = session_secret(context);
     let write = context.store.write().await?;
@@ -69,7 +69,7 @@ pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFee
     })
 }
 
-pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppError> {
+pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<()> {
     let account = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
     if !write.feed_delete(account.id).await? {
@@ -82,16 +82,13 @@ pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppEr
 }
 
 /// Since when the caller's feed has its address; `None` without one.
-pub(crate) async fn feed_since(
-    context: &Context,
-    caller: &Caller,
-) -> Result<Option<Timestamp>, AppError> {
+pub(crate) async fn feed_since(context: &Context, caller: &Caller) -> Result<Option<Timestamp>> {
     let account = caller.demand(Permission::Read)?;
     let row = feeds::feed_of(&context.store, account.id).await?;
     Ok(row.map(|row| Timestamp(row.created_at)))
 }
 
-pub(crate) async fn feed_read(context: &Context, secret: &str) -> Result<FeedDocument, AppError> {
+pub(crate) async fn feed_read(context: &Context, secret: &str) -> Result<FeedDocument> {
     let caller = authenticate_feed(context, secret).await?;
     let caller = caller.ok_or_else(AppError::no_address)?;
     let account = caller.demand(Permission::Read)?;

@@ -16,7 +16,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::approvers::may_break_glass;
 use crate::reviews::recertification::open_review;
 
@@ -24,7 +24,7 @@ const PAGE: u64 = 100;
 
 /// Ends every break-glass whose day is over, or whose account may no longer use it. Repeating it, here or in another
 /// process, does no harm. A failure is logged and does not stop the others.
-pub async fn end_break_glasses(context: &Context) -> Result<(), AppError> {
+pub async fn end_break_glasses(context: &Context) -> Result<()> {
     let mut after = None;
     loop {
         let page = terms::break_glasses_in_force(&context.store, after, PAGE).await?;
@@ -44,10 +44,7 @@ pub async fn end_break_glasses(context: &Context) -> Result<(), AppError> {
     }
 }
 
-async fn why_ended(
-    context: &Context,
-    broken: &break_glass::Model,
-) -> Result<Option<&'static str>, AppError> {
+async fn why_ended(context: &Context, broken: &break_glass::Model) -> Result<Option<&'static str>> {
     if broken.ends_at <= context.now().0 {
         return Ok(Some("nobody has confirmed the broken glass within a day"));
     }
@@ -56,7 +53,7 @@ async fn why_ended(
     Ok((!may).then_some("the account that broke the glass may not do so any more"))
 }
 
-async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Result<(), AppError> {
+async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Result<()> {
     let write = context.store.write().await?;
     let mut state = state_of(&write, broken.agent_id).await?;
     let open = state.further_of(ReviewKind::BreakGlass);
@@ -75,7 +72,7 @@ async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Resul
     commit_ledger(context, write, ledger).await
 }
 
-pub(super) async fn broken_by(write: &Write, review: Uuid) -> Result<break_glass::Model, AppError> {
+pub(super) async fn broken_by(write: &Write, review: Uuid) -> Result<break_glass::Model> {
     let found = terms::break_glass_of(write, review).await?;
     found.ok_or_else(|| AppError::internal(format!("review {review} confirms nothing")))
 }
@@ -85,7 +82,7 @@ pub(super) async fn refuse_ended(
     write: &Write,
     ledger: &Ledger<'_>,
     question: &review::Model,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if broken_by(write, question.id).await?.ends_at > ledger.now().0 {
         return Ok(());
     }
@@ -103,7 +100,7 @@ pub(super) async fn restore(
     state: &mut AgentState,
     broken: &break_glass::Model,
     by: &Approver,
-) -> Result<(), AppError> {
+) -> Result<()> {
     ledger.close_further(state, broken.review_id, ReviewState::Rejected, by);
     let by = Approver {
         rule: Rule::BreakGlass,
@@ -137,7 +134,7 @@ async fn restore_version(
     state: &mut AgentState,
     broken: &break_glass::Model,
     by: &Approver,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let before = still_approved(context, write, broken).await?;
     let newest = state.agent.newest_version;
     state.agent.approved_version = before;
@@ -173,7 +170,7 @@ async fn still_approved(
     context: &Context,
     write: &Write,
     broken: &break_glass::Model,
-) -> Result<Option<Uuid>, AppError> {
+) -> Result<Option<Uuid>> {
     let Some(before) = broken.before_version else {
         return Ok(None);
     };

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::answer::Answer;
 use crate::http::auth::{Approve, Read};
 use crate::http::forms::{FormFields, FormOf};
@@ -167,7 +167,7 @@ async fn decided(
 }
 
 /// The reviews of failed decisions, by which their agents are named.
-async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>, AppError> {
+async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>> {
     let mut rows = Vec::new();
     for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
         rows.extend(review_by_id(&context.store, *id).await?);
@@ -176,7 +176,7 @@ async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Revi
 }
 
 impl ReviewsPage {
-    async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self, AppError> {
+    async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self> {
         let caller = &visitor.caller;
         let mut filters: Filters = query::read(query)
             .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
@@ -234,7 +234,7 @@ impl ReviewsPage {
 }
 
 impl Filters {
-    fn wanted(&self) -> Result<ReviewsWanted, AppError> {
+    fn wanted(&self) -> Result<ReviewsWanted> {
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let state = match self.state.as_str() {
             "" => Some(ReviewState::Open),

@@ -16,7 +16,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::memory::agents::RenderedJson;
 use crate::precondition::Precondition;
 use crate::reviews::approvers::{excluded, may_decide, refuse_party};
@@ -29,7 +29,7 @@ pub async fn comment_add(
     caller: &Caller,
     id: Uuid,
     new: &NewComment,
-) -> Result<ReviewComment, AppError> {
+) -> Result<ReviewComment> {
     let account = caller.demand(Permission::Register)?;
     let (seen, is_own) = review_visible(context, caller, id).await?;
     if !is_own {
@@ -80,7 +80,7 @@ pub(super) fn first_comment(
     }
 }
 
-fn check_text(text: &str) -> Result<(), AppError> {
+fn check_text(text: &str) -> Result<()> {
     let length = text.chars().count();
     if !text.trim().is_empty() && length <= MAX_COMMENT && !text.contains('\0') {
         return Ok(());
@@ -102,7 +102,7 @@ pub(crate) async fn review_patch(
     id: Uuid,
     patch: &ReviewPatch,
     seen: &Precondition,
-) -> Result<RenderedJson, AppError> {
+) -> Result<RenderedJson> {
     let account = caller.demand(Permission::Curate)?;
     let due = patch.due.as_deref().map(|due| due_at(due, context.now()));
     let due = due.transpose()?;
@@ -136,7 +136,7 @@ pub(super) fn has_own_date(row: &review::Model) -> bool {
     row.kind == ReviewKind::Recertification || row.kind == ReviewKind::BreakGlass
 }
 
-fn due_at(text: &str, now: Timestamp) -> Result<Option<i64>, AppError> {
+fn due_at(text: &str, now: Timestamp) -> Result<Option<i64>> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -156,7 +156,7 @@ async fn assignee(
     state: &AgentState,
     question: &review::Model,
     name: &str,
-) -> Result<Option<Uuid>, AppError> {
+) -> Result<Option<Uuid>> {
     if name.is_empty() {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::memory::agents::RenderedJson;
 use crate::paging::{ListPage, PageRequest};
 use crate::reviews::detail::review_detail;
@@ -38,7 +38,7 @@ pub async fn review_list(
     caller: &Caller,
     wanted: &ReviewsWanted,
     page: &PageRequest,
-) -> Result<ReviewList, AppError> {
+) -> Result<ReviewList> {
     caller.demand(Permission::Read)?;
     let query = format!("reviews {wanted:?}");
     let list = ListPage::new(context, caller, &query, page)?;
@@ -62,7 +62,7 @@ async fn filter(
     context: &Context,
     caller: &Caller,
     wanted: &ReviewsWanted,
-) -> Result<Option<ReviewFilter>, AppError> {
+) -> Result<Option<ReviewFilter>> {
     let account = caller.account()?;
     let classes = wanted.change_class.iter().map(|change| change.class());
     let assignee = match wanted.assignee.as_deref() {
@@ -90,11 +90,7 @@ async fn filter(
     }))
 }
 
-pub async fn review_show(
-    context: &Context,
-    caller: &Caller,
-    id: Uuid,
-) -> Result<ReviewDetail, AppError> {
+pub async fn review_show(context: &Context, caller: &Caller, id: Uuid) -> Result<ReviewDetail> {
     caller.demand(Permission::Read)?;
     let (row, _) = review_visible(context, caller, id).await?;
     let review: Review = review_view(context, row.clone()).await?;
@@ -106,7 +102,7 @@ pub(crate) async fn review_rendered(
     context: &Context,
     caller: &Caller,
     id: Uuid,
-) -> Result<RenderedJson, AppError> {
+) -> Result<RenderedJson> {
     caller.demand(Permission::Read)?;
     let (row, _) = review_visible(context, caller, id).await?;
     let part = edited(&row);

@@ -20,7 +20,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::{commit_ledger, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::notes::first_comment;
 use crate::reviews::view::{review_row, review_view};
 
@@ -34,7 +34,7 @@ pub async fn agent_recertify(
     caller: &Caller,
     agent: &str,
     act: &Act,
-) -> Result<Review, AppError> {
+) -> Result<Review> {
     let account = caller.demand(Permission::Curate)?;
     check_reason(&act.reason)?;
     let seen = agent_visible(context, caller, agent).await?;
@@ -74,10 +74,7 @@ pub async fn agent_recertify(
 }
 
 /// Refuses a decision on content that is no longer served, and on unconfirmed content.
-pub(super) fn refuse_unserved(
-    state: &AgentState,
-    question: &review::Model,
-) -> Result<(), AppError> {
+pub(super) fn refuse_unserved(state: &AgentState, question: &review::Model) -> Result<()> {
     if state.agent.approved_version == Some(question.version_id) {
         return refuse_unconfirmed(state);
     }
@@ -88,7 +85,7 @@ pub(super) fn refuse_unserved(
 
 /// Refuses to approve content that is served under break-glass by anything but its confirmation, which never counts the
 /// account that used break-glass.
-fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
+fn refuse_unconfirmed(state: &AgentState) -> Result<()> {
     match state.further_of(ReviewKind::BreakGlass).first() {
         None => Ok(()),
         Some(open) => Err(AppError::conflict(format!(
@@ -100,7 +97,7 @@ fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
 /// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Repeating it, here or in
 /// another process, does no harm: each agent is locked and checked again. A failure does not stop the others, and the
 /// first is returned after them.
-pub async fn pass_terms(context: &Context) -> Result<(), AppError> {
+pub async fn pass_terms(context: &Context) -> Result<()> {
     let Some(term) = context.config.governance.term() else {
         return Ok(());
     };
@@ -151,7 +148,7 @@ enum Step {
 
 /// Takes one step for a page of agents, in one transaction. If that fails it is taken for each agent alone, so that a
 /// failure affects only one.
-async fn change_page(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppError> {
+async fn change_page(context: &Context, ids: &[Uuid], step: Step) -> Result<()> {
     match change(context, ids, step).await {
         Err(error) if !error.is_of_database() => {}
         done => return done,
@@ -168,7 +165,7 @@ async fn change_page(context: &Context, ids: &[Uuid], step: Step) -> Result<(), 
 }
 
 /// Takes one step for these agents, in one transaction.
-async fn change(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppError> {
+async fn change(context: &Context, ids: &[Uuid], step: Step) -> Result<()> {
     let write = context.store.write().await?;
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     for id in ids {
@@ -215,7 +212,7 @@ async fn announce(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     term: i64,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let soon = ledger.now().plus(NOTICE).0;
     let (Some(certified), None) = (state.agent.certified_at, state.agent.recertify_at) else {
         return Ok(());
@@ -230,11 +227,7 @@ async fn announce(
 }
 
 /// Ends an approval that was not renewed.
-async fn end(
-    write: &Write,
-    ledger: &mut Ledger<'_>,
-    state: &mut AgentState,
-) -> Result<(), AppError> {
+async fn end(write: &Write, ledger: &mut Ledger<'_>, state: &mut AgentState) -> Result<()> {
     let has_ended = |ends: i64| ends <= ledger.now().0;
     if !state.agent.recertify_at.is_some_and(has_ended) {
         return Ok(());
@@ -250,7 +243,7 @@ pub(super) async fn open_review(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let Some(version) = state.agent.approved_version else {
         return Ok(());
     };

@@ -19,7 +19,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_written;
 use crate::commit::state::state_of;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 
 /// The actor of a report without an account.
 const ANONYMOUS: &str = "anonymous";
@@ -31,7 +31,7 @@ pub async fn agent_report(
     caller: &Caller,
     agent: &str,
     new: &NewReport,
-) -> Result<ReportAccepted, AppError> {
+) -> Result<ReportAccepted> {
     let seen = agent_visible(context, caller, agent).await?;
     check_reason(&new.reason)?;
     check_contact(&new.contact)?;
@@ -83,7 +83,7 @@ pub async fn agent_report(
     Ok(accepted)
 }
 
-fn check_contact(contact: &str) -> Result<(), AppError> {
+fn check_contact(contact: &str) -> Result<()> {
     if contact.chars().count() <= MAX_CONTACT && !contact.contains('\0') {
         return Ok(());
     }
@@ -99,7 +99,7 @@ async fn check_rate(
     by: Option<Uuid>,
     network: Option<&str>,
     now: Timestamp,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let made = review_notes::reports_since(write, by, network, now.0 - DAY).await?;
     if made < MAX_REPORTS_A_DAY {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::reviews::approvers::parties;
 
 /// Lifts a hold that a person may lift: `operator`, or the named one of `critical_change` and `key_changed`. Refuses if
@@ -24,7 +24,7 @@ pub async fn agent_resume(
     caller: &Caller,
     agent: &str,
     act: &Act,
-) -> Result<Agent, AppError> {
+) -> Result<Agent> {
     let account = caller.demand(Permission::Curate)?;
     let hold = act.hold.unwrap_or(Hold::Operator);
     let id = agent_visible(context, caller, agent).await?.id;
@@ -65,7 +65,7 @@ async fn refuse_alone(
     write: &Write,
     state: &AgentState,
     account: &Account,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let question = state.open_review.as_ref();
     let class = match question {
         Some(question) => question.change_class()?,

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::owner_vouches::end_owner_vouches;
 use crate::reviews::glass_restored::end_break_glasses;
 use crate::reviews::recertification::pass_terms;
@@ -34,7 +34,7 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
     })
 }
 
-async fn pass(context: &Context) -> Result<(), AppError> {
+async fn pass(context: &Context) -> Result<()> {
     let ended = end_break_glasses(context).await;
     let passed = pass_terms(context).await;
     let vouched = end_owner_vouches(context).await;

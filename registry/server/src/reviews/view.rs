@@ -17,7 +17,7 @@ use crate::agents::records::name_in;
 use crate::agents::views::owns;
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::ownership::keeper_at;
 use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
@@ -26,7 +26,7 @@ use crate::visibility::is_listed;
 /// Maximum number of agents of an account whose reviews are listed.
 const MAX_OWN: u64 = 5000;
 
-pub(super) async fn review_row(context: &Context, id: Uuid) -> Result<review::Model, AppError> {
+pub(super) async fn review_row(context: &Context, id: Uuid) -> Result<review::Model> {
     let row = reviews::review_by_id(&context.store, id).await?;
     row.ok_or_else(|| AppError::no_review(id))
 }
@@ -36,7 +36,7 @@ pub(super) async fn review_visible(
     context: &Context,
     caller: &Caller,
     id: Uuid,
-) -> Result<(review::Model, bool), AppError> {
+) -> Result<(review::Model, bool)> {
     let row = reviews::review_by_id(&context.store, id).await?;
     // The same is read for a missing review and for a hidden one.
     let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
@@ -51,7 +51,7 @@ pub(super) async fn review_visible(
         .ok_or_else(|| AppError::no_review(id))
 }
 
-pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<Uuid>, AppError> {
+pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<Uuid>> {
     let found = agents::agents_of_account(&context.store, account, MAX_OWN).await?;
     let ids: BTreeSet<i64> = found.iter().map(|agent| agent.domain_id).collect();
     let ids: Vec<i64> = ids.into_iter().collect();
@@ -66,7 +66,7 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     Ok(own.map(|agent| agent.id).collect())
 }
 
-pub(super) async fn review_view(context: &Context, row: review::Model) -> Result<Review, AppError> {
+pub(super) async fn review_view(context: &Context, row: review::Model) -> Result<Review> {
     row.state()?;
     row.kind()?;
     row.change_class()?;
@@ -76,10 +76,7 @@ pub(super) async fn review_view(context: &Context, row: review::Model) -> Result
 }
 
 /// The views of reviews; one in a state or of a kind that only a later build knows is left out and logged.
-pub(super) async fn views(
-    context: &Context,
-    rows: Vec<review::Model>,
-) -> Result<Vec<Review>, AppError> {
+pub(super) async fn views(context: &Context, rows: Vec<review::Model>) -> Result<Vec<Review>> {
     let on = &context.store;
     let agent_ids: Vec<Uuid> = rows.iter().map(|row| row.agent_id).collect();
     let owners = agents::agents_by_ids(on, &agent_ids).await?;
@@ -181,7 +178,7 @@ impl People {
         context: &Context,
         rows: &[review::Model],
         agents: &[agent::Model],
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let on = &context.store;
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
         let approvals = review_notes::approvals_of(on, &ids).await?;

@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::reviews::view::{own_agents, views};
 
-pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppError> {
+pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting> {
     let account = caller.demand(Permission::Read)?;
     let now = context.now();
     let row = accounts::accounts_by_ids(&context.store, &[account.id]).await?;
@@ -27,16 +27,13 @@ pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppE
 }
 
 /// The content of an account's feed: the reviews that it can decide, and the last news of its agents, seen or not.
-pub(super) async fn told(
-    context: &Context,
-    account: &Account,
-) -> Result<(Vec<Review>, Vec<News>), AppError> {
+pub(super) async fn told(context: &Context, account: &Account) -> Result<(Vec<Review>, Vec<News>)> {
     let reviews = to_decide(context, account).await?;
     Ok((reviews, news(context, account, 0).await?))
 }
 
 /// Stores up to when the caller has seen its news; a time in the future counts as now.
-pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Result<(), AppError> {
+pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Result<()> {
     let account = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
     let at = seen.at.min(context.now());
@@ -45,7 +42,7 @@ pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Resul
 }
 
 /// The reviews that the account can decide, the soonest due first: what `approvers` would refuse is left out.
-async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>, AppError> {
+async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>> {
     if !account.may(Permission::Approve) {
         return Ok(Vec::new());
     }
@@ -55,7 +52,7 @@ async fn to_decide(context: &Context, account: &Account) -> Result<Vec<Review>, 
     views(context, rows).await
 }
 
-async fn news(context: &Context, account: &Account, since: i64) -> Result<Vec<News>, AppError> {
+async fn news(context: &Context, account: &Account, since: i64) -> Result<Vec<News>> {
     let own = own_agents(context, account.id).await?;
     let limit = MAX_WAITING as u64;
     let decided = decisions::decisions_since(&context.store, &own, since, limit).await?;
@@ -90,7 +87,7 @@ async fn to_prove(
     context: &Context,
     account: &Account,
     now: Timestamp,
-) -> Result<Vec<WaitingDomain>, AppError> {
+) -> Result<Vec<WaitingDomain>> {
     let limit = MAX_WAITING as u64;
     let waiting = ownership::challenges_by(&context.store, account.id, now.0, limit).await?;
     let ids: Vec<i64> = waiting.iter().map(|one| one.domain_id).collect();

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 
 #[derive(Debug, Default)]
 pub(super) struct Notes {
@@ -23,7 +23,7 @@ impl Notes {
         context: &Context,
         caller: &Caller,
         row: &review::Model,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let comments = review_notes::comments_of(&context.store, row.id).await?;
         let reports = review_notes::reports_of(&context.store, row.id).await?;
         let authors = comments.iter().map(|one| one.author_id);

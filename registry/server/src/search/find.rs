@@ -13,7 +13,7 @@ use crate::agents::replacements::hide_in_hits;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::database::demand_database;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::index_pool::run;
 use crate::memory::dry_runs::Shown;
 use crate::memory::meanings::{Mode, QueryMeaning};
@@ -71,7 +71,7 @@ pub(crate) async fn found(
     caller: &Caller,
     query: &SearchQuery,
     extra: &Extra,
-) -> Result<Found, AppError> {
+) -> Result<Found> {
     let search = Search::prepare(context, caller, query, extra).await?;
     let policies = Arc::clone(&search.policies);
     let found = search.run(context, caller).await?;
@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
         caller: &Caller,
         query: &'a SearchQuery,
         extra: &'a Extra,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         demand_database(context)?;
         let policies = context.policies.in_force();
         let labels = caller.labels(&policies);
@@ -151,11 +151,7 @@ impl<'a> Search<'a> {
         )
     }
 
-    pub(super) fn request(
-        &self,
-        context: &Context,
-        caller: &Caller,
-    ) -> Result<SearchRequest, AppError> {
+    pub(super) fn request(&self, context: &Context, caller: &Caller) -> Result<SearchRequest> {
         let limits = &context.config.limits;
         let mut request = self.query.request(limits)?;
         request.visible_to.clone_from(&self.labels);
@@ -172,7 +168,7 @@ impl<'a> Search<'a> {
     /// Runs the search. A page after the first continues in the mode of the page before it, whose scores cannot be
     /// compared with those of another mode: a full text list stays one, and one that needs a model begins again as full
     /// text if no model answers.
-    pub(crate) async fn run(self, context: &Context, caller: &Caller) -> Result<Found, AppError> {
+    pub(crate) async fn run(self, context: &Context, caller: &Caller) -> Result<Found> {
         let size = page_size(self.query.page_size)?;
         let mut request = self.request(context, caller)?;
         request.limit = size;
@@ -218,7 +214,7 @@ pub(crate) async fn match_counts(
     caller: &Caller,
     query: &SearchQuery,
     doors: &[Extra],
-) -> Result<Vec<u64>, AppError> {
+) -> Result<Vec<u64>> {
     let words = SearchQuery {
         mode: Some(Mode::Lexical.as_str().to_owned()),
         page_token: None,
@@ -242,7 +238,7 @@ pub(crate) async fn counted(
     query: &SearchQuery,
     extra: &Extra,
     counted: Vec<ValueCount>,
-) -> Result<Vec<ValueCounts>, AppError> {
+) -> Result<Vec<ValueCounts>> {
     let search = Search::prepare(context, caller, query, extra).await?;
     let request = search.request(context, caller)?;
     let counts = run(context, caller, move |index| {

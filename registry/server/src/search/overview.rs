@@ -6,7 +6,7 @@ use a2a_registry_domain::timestamp::Timestamp;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::index_pool::run;
 use crate::memory::last_crawl::last_crawl;
 use crate::search::fetched;
@@ -75,7 +75,7 @@ impl Overview {
 
 /// The figures for a caller. They come from the index and the cache of searches, so that they are as exact as a search,
 /// and cost no more than one if nothing has changed since the last.
-pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overview, AppError> {
+pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overview> {
     let query = SearchQuery {
         sort: Some("newest".to_owned()),
         page_size: Some(NEWEST),
@@ -104,7 +104,7 @@ pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overv
 }
 
 /// The number of domains whose agents a caller may find, from the cache of searches if nothing has changed.
-async fn domains(context: &Context, caller: &Caller) -> Result<u64, AppError> {
+async fn domains(context: &Context, caller: &Caller) -> Result<u64> {
     let labels = caller.labels(&context.policies.in_force());
     let key = format!(
         "domains of {} {} {}",

@@ -19,7 +19,7 @@ use utoipa::openapi::schema::Object;
 
 use crate::agents::documents::name_key;
 use crate::config::LimitsConfig;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::filters::checked;
 use crate::memory::meanings::Mode;
 use crate::paging::not_empty;
@@ -163,7 +163,7 @@ pub struct LookupQuery {
 impl SearchQuery {
     /// The request for the index, without the labels of a caller. Everything is checked here; an error is `Invalid` and
     /// names the parameter.
-    pub(crate) fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest, AppError> {
+    pub(crate) fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest> {
         let text = self
             .q
             .as_deref()
@@ -218,7 +218,7 @@ impl SearchQuery {
         }
     }
 
-    fn filters(&self) -> Result<Filters, AppError> {
+    fn filters(&self) -> Result<Filters> {
         checked(FacetMap::from_fn(|facet| self.values(facet).to_vec()))
     }
 
@@ -229,7 +229,7 @@ impl SearchQuery {
         values.sum::<usize>() + self.collection.len()
     }
 
-    fn sort(&self) -> Result<Sort, AppError> {
+    fn sort(&self) -> Result<Sort> {
         let Some(name) = self.sort.as_deref() else {
             return Ok(Sort::default());
         };
@@ -239,7 +239,7 @@ impl SearchQuery {
         })
     }
 
-    fn grouped(&self) -> Result<bool, AppError> {
+    fn grouped(&self) -> Result<bool> {
         match self.group.as_deref() {
             None | Some(UNGROUPED) => Ok(false),
             Some(BY_CONTENT) => Ok(true),
@@ -248,7 +248,7 @@ impl SearchQuery {
     }
 
     /// The requested mode; `served` says whether there is a model.
-    pub(crate) fn mode(&self, served: bool) -> Result<Mode, AppError> {
+    pub(crate) fn mode(&self, served: bool) -> Result<Mode> {
         match self.mode.as_deref() {
             None if served => Ok(Mode::Hybrid),
             None => Ok(Mode::Lexical),
@@ -258,7 +258,7 @@ impl SearchQuery {
         }
     }
 
-    pub(crate) fn hit_fields(&self) -> Result<HitFields, AppError> {
+    pub(crate) fn hit_fields(&self) -> Result<HitFields> {
         let fields = HitFields::named(split(&self.fields)).map_err(|_| {
             let known: Vec<&str> = HitFields::names().collect();
             AppError::invalid("/fields", format!("fields are {}", known.join(", ")))
@@ -269,7 +269,7 @@ impl SearchQuery {
         })
     }
 
-    fn facet_names(&self, limit: usize) -> Result<Vec<Facet>, AppError> {
+    fn facet_names(&self, limit: usize) -> Result<Vec<Facet>> {
         let mut names = Vec::new();
         for name in split(&self.facets) {
             let facet: Facet = name.parse().map_err(|_| {
@@ -308,7 +308,7 @@ impl SearchQuery {
 
 impl LookupQuery {
     /// The keys that the index may know it by, the most exact first.
-    pub(crate) fn keys(&self) -> Result<Vec<String>, AppError> {
+    pub(crate) fn keys(&self) -> Result<Vec<String>> {
         match (&self.url, &self.urn, &self.digest, &self.name) {
             (Some(url), None, None, None) => {
                 check_length("/url", url, MAX_LOOKUP_URL)?;
@@ -357,7 +357,7 @@ fn url_keys(text: &str) -> Vec<String> {
     std::iter::once(whole).chain(under).collect()
 }
 
-pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<(), AppError> {
+pub(crate) fn check_length(pointer: &str, text: &str, limit: usize) -> Result<()> {
     if text.chars().count() <= limit {
         return Ok(());
     }

@@ -11,17 +11,14 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{AppError, ErrorKind, Result};
 use crate::http::problem::Problem;
 use crate::http::query;
 use crate::names::check_name;
 use crate::search::query::SearchQuery;
 use crate::search::within::Within;
 
-pub async fn saved_search_list(
-    context: &Context,
-    caller: &Caller,
-) -> Result<SavedSearchList, AppError> {
+pub async fn saved_search_list(context: &Context, caller: &Caller) -> Result<SavedSearchList> {
     let account = caller.demand(Permission::Read)?;
     let mut rows = saved_searches_of(&context.store, account.id).await?;
     rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -35,7 +32,7 @@ pub async fn saved_search_put(
     context: &Context,
     caller: &Caller,
     new: &NewSavedSearch,
-) -> Result<SavedSearch, AppError> {
+) -> Result<SavedSearch> {
     let account = caller.demand(Permission::Read)?;
     check_name("/name", &new.name)?;
     let query = checked(context, caller, &new.query).await?;
@@ -62,11 +59,7 @@ pub async fn saved_search_put(
     Ok(view(row))
 }
 
-pub async fn saved_search_delete(
-    context: &Context,
-    caller: &Caller,
-    id: Uuid,
-) -> Result<(), AppError> {
+pub async fn saved_search_delete(context: &Context, caller: &Caller, id: Uuid) -> Result<()> {
     let account = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
     if !write.saved_search_delete(account.id, id).await? {
@@ -85,7 +78,7 @@ fn view(row: saved_search::Model) -> SavedSearch {
 }
 
 /// The parameters of a search in one form, if it is valid now; without its page and the choice of shown members.
-async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<String, AppError> {
+async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<String> {
     let invalid = |detail: String| AppError::invalid("/query", detail);
     if text.chars().count() > MAX_SEARCH_TEXT {
         return Err(invalid(format!("at most {MAX_SEARCH_TEXT} characters")));

@@ -8,7 +8,7 @@ use crate::caller::Caller;
 use crate::collection_filters::understood;
 use crate::collection_rows::sees_collection;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 
 pub(crate) const COLLECTION: &str = "/collection";
 
@@ -23,11 +23,7 @@ pub(crate) struct Within {
 impl Within {
     /// The filters of the collections with these names. A collection that the caller may not see is refused like one
     /// that does not exist.
-    pub(crate) async fn load(
-        context: &Context,
-        caller: &Caller,
-        names: &[String],
-    ) -> Result<Self, AppError> {
+    pub(crate) async fn load(context: &Context, caller: &Caller, names: &[String]) -> Result<Self> {
         let mut within = Self::default();
         if names.is_empty() {
             return Ok(within);

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::commit::approver::{CRAWLER, SYSTEM};
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
-use crate::error::AppError;
+use crate::error::Result;
 
 const MAX_PINS: usize = 16;
 
@@ -45,7 +45,7 @@ pub(crate) async fn key_changed(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if state.holds.contains(&Hold::KeyChanged) {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub(crate) async fn accept_keys(
     write: &Write,
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if !state.holds.contains(&Hold::KeyChanged) {
         return Ok(());
     }

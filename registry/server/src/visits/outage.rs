@@ -6,7 +6,7 @@ use a2a_registry_domain::timestamp::{HOUR, Timestamp};
 use a2a_registry_store::Write;
 
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::memory::outage::{Outage, StoredOutage};
 
 /// Continues the outage of the previous process: for a process that crawls, because only its fetches can show that the
@@ -37,7 +37,7 @@ pub(crate) fn open_breaker_for_shortage(context: &Context) {
 }
 
 /// Whether the circuit breaker is open in this process, or another one has recently stored that it is.
-pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError> {
+pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool> {
     if breaker_open_since(context).is_some() {
         return Ok(true);
     }
@@ -48,10 +48,7 @@ pub(crate) async fn is_breaker_open(context: &Context) -> Result<bool, AppError>
 
 /// Stores the beginning, continuation or end of an outage; returns the new state for [`remember_outage`] after the
 /// commit, if it has changed.
-pub(crate) async fn store_outage(
-    context: &Context,
-    write: &Write,
-) -> Result<Option<StoredOutage>, AppError> {
+pub(crate) async fn store_outage(context: &Context, write: &Write) -> Result<Option<StoredOutage>> {
     let now = context.now();
     let known = *context.stream.outage();
     let next = match (breaker_open_since(context), known) {

@@ -21,7 +21,7 @@ use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::ruling::rule_again;
 use crate::crawl::ingest::slot::agent_for;
 use crate::crawl::ingest::version::{add_version, note_giver};
-use crate::error::AppError;
+use crate::error::Result;
 use crate::ownership::challenges::claimed_account;
 use crate::signatures::KeptKeySet;
 use crate::signatures::pins;
@@ -35,7 +35,7 @@ pub(crate) async fn ingest_card(
     ledger: &mut Ledger<'_>,
     source: i64,
     fetched: &FetchedCard,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     miss_every_entry(write, group, ledger, source).await?;
     let enrolled = group.enrolled_keys(source);
     let content = CardContent::of(fetched, content_digest(&fetched.bytes), &[], enrolled);
@@ -103,7 +103,7 @@ async fn repeat_version(
     state: &mut AgentState,
     card: &Arrival<'_>,
     newest: &VersionKey,
-) -> Result<(), AppError> {
+) -> Result<()> {
     if card.content.digest != newest.digest {
         ledger.repeats.push(newest.id);
     }
@@ -125,7 +125,7 @@ async fn assign_name(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     card: &Arrival<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let Some(domain) = group.domains.get(&state.agent.domain_id) else {
         return Ok(());
     };
@@ -142,7 +142,7 @@ async fn follow_claim(
     group: &Group,
     state: &mut AgentState,
     fetched: &FetchedCard,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let claimed = claimed_account(context, &fetched.parsed.card);
     if claimed != state.agent.claimed_by {
         let known: Vec<Uuid> = claimed.into_iter().collect();
@@ -162,7 +162,7 @@ async fn known_key_sets(
     write: &Write,
     agent: &agent::Model,
     fetched: &FetchedCard,
-) -> Result<Vec<KeptKeySet>, AppError> {
+) -> Result<Vec<KeptKeySet>> {
     if fetched.parsed.card.signatures.is_empty() {
         return Ok(Vec::new());
     }
@@ -184,7 +184,7 @@ async fn judge_again(
     ledger: &mut Ledger<'_>,
     newest: &VersionKey,
     card: &Arrival<'_>,
-) -> Result<Option<bool>, AppError> {
+) -> Result<Option<bool>> {
     let Arrival {
         fetched,
         content,

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::crawl::ingest::nominations::{MAX_NOMINATED, Nominations};
 use crate::crawl::ingest::relisting::Relisting;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asks, is_catalog, new_source};
 
@@ -90,7 +90,7 @@ pub(crate) async fn ingest_catalog(
     ledger: &mut Ledger<'_>,
     source: i64,
     fetched: &FetchedCatalog,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     group.answered(source, &fetched.url);
     let Some(catalog) = group.sources.get(&source).cloned() else {
         return Ok(false);
@@ -153,7 +153,7 @@ impl CatalogReader {
         group: &Group,
         now: Timestamp,
         catalog: source::Model,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let sources = group.of_domain(catalog.domain_id);
         let asked = cards_asked_for(sources, |row| group.coverage_of(row.id));
         let standing = match group.standings.of_catalog(&catalog) {
@@ -185,7 +185,7 @@ impl CatalogReader {
         ledger: &mut Ledger<'_>,
         known: i64,
         entry: &CatalogEntry,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         self.listed.insert(known);
         match group.relist(known, &self.catalog, entry, self.now) {
             Relisting::Same => {}
@@ -209,7 +209,7 @@ impl CatalogReader {
         write: &Write,
         group: &mut Group,
         entry: &CatalogEntry,
-    ) -> Result<(), AppError> {
+    ) -> Result<()> {
         let identifier = || entry.identifier.clone();
         if self.was_retired(write, group, entry).await? {
             self.left.retired.push(identifier());
@@ -241,7 +241,7 @@ impl CatalogReader {
         write: &Write,
         group: &Group,
         entry: &CatalogEntry,
-    ) -> Result<bool, AppError> {
+    ) -> Result<bool> {
         let ended = match &mut self.retired {
             Some(ended) => ended,
             None => {
@@ -262,7 +262,7 @@ pub(crate) async fn catalog_is_the_same(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     source: i64,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let row = group.sources.get(&source);
     if let Some(catalog) = row.filter(|row| is_catalog(row) || row.kind == SourceKind::Url) {
         let catalog = catalog.clone();
@@ -280,7 +280,7 @@ pub(crate) async fn miss_every_entry(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
     source: i64,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let row = group.sources.get(&source);
     if let Some(row) = row.filter(|row| row.kind == SourceKind::Url).cloned() {
         miss(write, group, ledger, &row, |_| true).await?;
@@ -296,7 +296,7 @@ async fn miss(
     ledger: &mut Ledger<'_>,
     catalog: &source::Model,
     missing: impl Fn(&source::Model) -> bool,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let now = ledger.now();
     let named_by = |row: &source::Model| {
         row.catalog_id == Some(catalog.id) && row.ended_at.is_none() && missing(row)

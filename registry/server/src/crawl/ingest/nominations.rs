@@ -7,7 +7,7 @@ use a2a_registry_store::{Write, coverage};
 
 use crate::context::Context;
 use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Maximum number of cards that a catalog nominates if no proof of the domain covers it.
 pub(crate) const MAX_NOMINATED: usize = 50;
@@ -26,7 +26,7 @@ impl Nominations {
         write: &Write,
         group: &Group,
         catalog: &source::Model,
-    ) -> Result<Self, AppError> {
+    ) -> Result<Self> {
         let mut registrants = group.standings.registrants(catalog.id).iter();
         // A registrant that has withdrawn leaves a row without account or network.
         let by = registrants.find(|row| row.account_id.is_some() || row.network.is_some());
@@ -66,12 +66,7 @@ impl Nominations {
 
     /// Counts a new source as one that the catalog's registrant has registered. It does not vouch for the card as a
     /// registrant of that very URL does, so its role is not stored.
-    pub(crate) async fn take(
-        &mut self,
-        write: &Write,
-        source: i64,
-        now: Timestamp,
-    ) -> Result<(), AppError> {
+    pub(crate) async fn take(&mut self, write: &Write, source: i64, now: Timestamp) -> Result<()> {
         self.left = self.left.saturating_sub(1);
         if let Some(by) = &self.by {
             let row = source_registrant::Model {

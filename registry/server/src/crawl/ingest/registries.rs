@@ -8,7 +8,7 @@ use a2a_registry_store::entity::peer_candidate;
 use a2a_registry_store::peer_candidates::peer_candidates_of;
 
 use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
+use crate::error::Result;
 use crate::visibility::stands_behind_catalogs;
 
 /// Stores the registries that a catalog names as candidates for peers, replacing those that it named before; returns
@@ -19,7 +19,7 @@ pub(crate) async fn ingest_registries(
     group: &Group,
     source: i64,
     fetched: &FetchedCatalog,
-) -> Result<bool, AppError> {
+) -> Result<bool> {
     let catalog = group.sources.get(&source);
     let domain = catalog.and_then(|row| group.domains.get(&row.domain_id));
     let is_covered = group.coverage_of(source) == CoverageLevel::Covered;

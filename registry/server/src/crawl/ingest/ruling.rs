@@ -16,7 +16,7 @@ use crate::commit::state::AgentState;
 use crate::context::Context;
 use crate::crawl::ingest::arrival::Arrival;
 use crate::crawl::ingest::group::Group;
-use crate::error::AppError;
+use crate::error::Result;
 
 /// Applies the rules again to the newest version of a repeated card, if it waits: its signatures are in another state
 /// now.
@@ -28,7 +28,7 @@ pub(crate) async fn rule_again(
     state: &mut AgentState,
     card: &Arrival<'_>,
     has_error: bool,
-) -> Result<(), AppError> {
+) -> Result<()> {
     let key = |id: Option<Uuid>| group.versions.get(&id?);
     let newest = key(card.newest.as_ref().map(|newest| newest.id));
     let Some(waiting) = newest.filter(|key| key.state == VersionState::Pending) else {
@@ -57,7 +57,7 @@ pub(crate) async fn rule(
     ledger: &mut Ledger<'_>,
     state: &mut AgentState,
     input: DecisionInput<'_>,
-) -> Result<(), AppError> {
+) -> Result<()> {
     // A new agent of a denied domain is put on hold with its first card; existing ones when the rules change.
     if decide_on(context, write, ledger, state, input).await? == Ruling::Denied {
         ledger.hold(state, Hold::Denied, POLICY, "the domain is on deny_domains");

@@ -32,7 +32,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::domains::verify::domain_verify;
-use crate::error::{AppError, ErrorKind};
+use crate::error::{ErrorKind, Result};
 use crate::http::answer::Answer;
 use crate::http::auth::Register;
 use crate::http::forms::{FormFields, FormOf};
@@ -203,7 +203,7 @@ async fn reviews_of(
     context: &Context,
     caller: &Caller,
     agents: &[Uuid],
-) -> Result<HashMap<Uuid, Uuid>, AppError> {
+) -> Result<HashMap<Uuid, Uuid>> {
     let mut found = HashMap::new();
     if caller.account.is_none() {
         return Ok(found);

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domains::acts::domain_show;
 use crate::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
 use crate::domains::page::DomainPage;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::answer::Answer;
 use crate::http::auth::Administer;
 use crate::http::forms::{FormFields, FormOf};
@@ -71,7 +71,7 @@ async fn vouch_for_owner(
     caller: &Caller,
     domain: &str,
     fields: &SetForm,
-) -> Result<DomainView, AppError> {
+) -> Result<DomainView> {
     if fields.confirmed.is_empty() {
         let detail =
             "Tick the box to confirm that the account may act as owner, and send the form again.";

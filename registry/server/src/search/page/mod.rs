@@ -22,7 +22,7 @@ use providers::{ProviderNames, provider_names};
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, Result};
 use crate::http::problem::Problem;
 use crate::http::query;
 use crate::http::visitor::Visitor;
@@ -156,11 +156,7 @@ pub(crate) async fn searched(
     }
 }
 
-async fn listed(
-    context: &Context,
-    caller: &Caller,
-    query: &SearchQuery,
-) -> Result<FoundList, AppError> {
+async fn listed(context: &Context, caller: &Caller, query: &SearchQuery) -> Result<FoundList> {
     // On the page the reasons of scores are worth the time they take; the full computation must be requested.
     let explained = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
@@ -182,7 +178,7 @@ async fn listed(
 }
 
 /// The query of the page's address. An empty member, which a form may send, counts as absent.
-fn read(query: &str) -> Result<SearchQuery, AppError> {
+fn read(query: &str) -> Result<SearchQuery> {
     if query.len() > ADDRESS {
         return Err(AppError::invalid(
             "/",
@@ -206,7 +202,7 @@ impl SearchPage {
     pub(crate) fn new(
         frame: Frame,
         query: &SearchQuery,
-        answer: Result<FoundList, AppError>,
+        answer: Result<FoundList>,
         registry: &str,
         now: Timestamp,
     ) -> (StatusCode, Self) {
