@@ -89,7 +89,7 @@ impl Viewer {
     }
 }
 
-/// Whether a caller with these labels is shown an agent that carries those: as a [`Viewer`] of them, which is kept where many
+/// Whether a caller with these labels is shown an agent that carries those: as a `Viewer` of them, which is kept where many
 /// agents are looked at.
 pub fn sees(labels: &[String], carried: &[String]) -> bool {
     let carries = |label: &str| carried.iter().any(|one| one == label);
