@@ -25,7 +25,7 @@ const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 /// The table of the migrations that have run.
 const MIGRATIONS: &str = "seaql_migrations";
 
-/// What statements run on: the store itself for reads, or a write under way.
+/// What statements run on: the store itself for single reads, a read of several, or a write under way.
 pub trait Handle: Sync {
     /// The connection behind it.
     type Connection: ConnectionTrait;
@@ -47,6 +47,18 @@ impl Handle for Store {
 
     fn connection(&self) -> &DatabaseConnection {
         &self.read
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged
+    }
+}
+
+impl Handle for Read {
+    type Connection = DatabaseTransaction;
+
+    fn connection(&self) -> &DatabaseTransaction {
+        &self.transaction
     }
 
     fn damaged_bodies(&self) -> &DamagedBodies {
@@ -133,6 +145,14 @@ pub struct Store {
     /// SQLite's writers queue here, in order, instead of in its busy handler.
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     changes: Arc<RowChanges>,
+    damaged: Arc<DamagedBodies>,
+}
+
+/// Several reads on one connection. A read on the store itself takes a connection from the pool and lays it down, which is one
+/// round trip more for each. On SQLite all of them see the database as it was at the first one.
+#[derive(Debug)]
+pub struct Read {
+    transaction: DatabaseTransaction,
     damaged: Arc<DamagedBodies>,
 }
 
@@ -286,6 +306,17 @@ impl Store {
         self.read.get_postgres_connection_pool()
     }
 
+    /// Begins a read of several statements. It ends when it is dropped, which should be soon: it holds one of a few connections.
+    ///
+    /// # Errors
+    /// Where the database does not respond.
+    pub async fn read(&self) -> Result<Read, StoreError> {
+        Ok(Read {
+            transaction: self.read.begin().await?,
+            damaged: Arc::clone(&self.damaged),
+        })
+    }
+
     /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE, so that no other transaction can write
     /// between its reads and its writes.
     ///
@@ -375,6 +406,8 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
     let mut connect = ConnectOptions::new(&options.url);
     connect
         .max_connections(connections)
+        // No server is there to be lost, and the test is a message to the connection's thread and back for each statement.
+        .test_before_acquire(false)
         .sqlx_logging(false)
         .map_sqlx_sqlite_opts(move |sqlite| {
             sqlite
