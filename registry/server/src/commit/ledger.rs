@@ -1,7 +1,7 @@
 //! The changes of one act, collected in memory and written in one transaction together with their events. Ingest and
 //! the curators' acts share it, so that an approval is the same thing wherever it comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::commit::admitting::{ShippedMatches, admitting_set};
 use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
-use crate::commit::touched::Touched;
+use crate::commit::touched::{Touched, WrittenRows};
 use crate::context::Context;
 use crate::error::AppError;
 use a2a_registry_domain::admission_rules::Rule;
@@ -48,6 +48,8 @@ pub struct Ledger<'a> {
     lifted: Vec<(Uuid, Hold)>,
     retired: Vec<Uuid>,
     events: Vec<NewEvent>,
+    /// The account that first registered a domain, by the domain, as far as that is known without reading it.
+    pub(crate) first_registrants: HashMap<i64, Option<Uuid>>,
     /// The policies by which this act admits.
     policies: OnceCell<Arc<PolicySet>>,
     /// Those of them that match its cards, where nobody has written one.
@@ -74,6 +76,7 @@ impl<'a> Ledger<'a> {
             lifted: Vec::new(),
             retired: Vec::new(),
             events: Vec::new(),
+            first_registrants: HashMap::new(),
             policies: OnceCell::new(),
             shipped: ShippedMatches::default(),
         }
@@ -421,6 +424,11 @@ impl<'a> Ledger<'a> {
             .collect();
         agents.sort_unstable();
         agents.dedup();
+        let rows = agents.iter().filter_map(|id| self.agents.get(id));
+        let written = WrittenRows {
+            agents: rows.cloned().collect(),
+            first_registrants: self.first_registrants,
+        };
         write
             .agents_put(self.agents.into_values().collect())
             .await?;
@@ -452,7 +460,7 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
-        let mut touched = Touched::by(write, agents, &self.events, self.now).await?;
+        let mut touched = Touched::by(write, agents, written, &self.events, self.now).await?;
         touched.seq = write.events_append(self.events).await?;
         Ok(touched)
     }

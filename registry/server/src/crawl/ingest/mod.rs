@@ -74,6 +74,7 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     state.breaker_open = note_fetches(context, &state, group, now);
     let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    ledger.first_registrants = state.first_registrants();
     for outcome in group {
         if state.holds_lease(outcome) {
             ingest_visit(context, &write, &mut state, &mut ledger, outcome).await?;
