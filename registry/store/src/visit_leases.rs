@@ -118,7 +118,9 @@ impl Store {
         let reached = left.as_ref().map_or(0, |row| row.turn);
         write.turn_reach(reached, &picked.rows).await?;
         if room > 0
-            && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
+            && let Some(oldest) = oldest(request.now, VisitCause::Planned)
+                .into_tuple::<i64>()
+                .one(write.connection())
                 .await?
                 .filter(|oldest| *oldest <= request.now)
         {
@@ -239,13 +241,9 @@ impl Store {
     }
 }
 
-/// The earliest time at which an unleased visit of one cause is due.
-pub(super) async fn visits_oldest(
-    on: &impl Handle,
-    now: i64,
-    cause: VisitCause,
-) -> Result<Option<i64>, StoreError> {
-    Ok(domain::Entity::find()
+/// The query for the earliest time at which an unleased visit of one cause is due.
+pub(super) fn oldest(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+    domain::Entity::find()
         .select_only()
         .column(domain::Column::VisitDueAt)
         .filter(domain::Column::VisitDueAt.is_not_null())
@@ -253,9 +251,6 @@ pub(super) async fn visits_oldest(
         .filter(cause.condition())
         .order_by_asc(domain::Column::VisitDueAt)
         .limit(1)
-        .into_tuple()
-        .one(on.connection())
-        .await?)
 }
 
 /// Live domains without a lease: no visit or check of them is under way.
