@@ -74,7 +74,7 @@ pub(super) fn can_be_stored(text: &str) -> bool {
 }
 
 /// The number of rows in the next statement while `left` rows remain: a power of two within both limits.
-fn rows_of_statement(left: usize, columns: usize) -> usize {
+pub(super) fn rows_of_statement(left: usize, columns: usize) -> usize {
     let limit = left
         .clamp(1, MAX_ROWS)
         .min(MAX_VALUES / columns.max(1))
