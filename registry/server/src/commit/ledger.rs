@@ -412,11 +412,28 @@ impl<'a> Ledger<'a> {
         });
     }
 
+    /// Gives new versions the states that were set since, so that their rows are written once, and not changed after that.
+    fn settle_new_versions(&mut self) {
+        let rows = self.versions.iter_mut();
+        let mut new: HashMap<Uuid, &mut version::Model> = rows.map(|row| (row.id, row)).collect();
+        // In the order in which states of stored versions are written.
+        for state in VersionState::ALL {
+            for (id, _) in self.states.iter().filter(|(_, to)| to == state) {
+                if let Some(row) = new.get_mut(id) {
+                    row.state = (*state).into();
+                    row.ever_approved |= *state == VersionState::Approved;
+                }
+            }
+        }
+        self.states.retain(|(id, _)| !new.contains_key(id));
+    }
+
     /// Writes everything, events last, and returns what was touched. The caller commits.
     ///
     /// # Errors
     /// Where the database fails; nothing is kept then.
-    pub async fn write(self, write: &Write) -> Result<Touched, AppError> {
+    pub async fn write(mut self, write: &Write) -> Result<Touched, AppError> {
+        self.settle_new_versions();
         let mut agents: Vec<Uuid> = self
             .events
             .iter()
