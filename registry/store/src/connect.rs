@@ -84,6 +84,11 @@ impl Handle for Write {
 
 /// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
 const READERS: u32 = 8;
+/// The statements that each of SQLite's readers keeps prepared.
+const PREPARED_READS: usize = 128;
+/// The statements that SQLite's writer keeps prepared. The groups of a crawl have inserts of a dozen sizes for each of a dozen
+/// tables; preparing one of 64 rows takes longer than running it.
+const PREPARED_WRITES: usize = 512;
 /// Timeout of the database.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a connection to PostgreSQL lies idle before it is tested where it is used again: it was tested when it was laid
@@ -228,8 +233,8 @@ impl Store {
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
         sqlite_file::refuse_foreign(options).await?;
         if options.url.starts_with("sqlite:") {
-            let write = Database::connect(sqlite(options, 1)).await?;
-            let mut read = Database::connect(sqlite(options, READERS)).await?;
+            let write = Database::connect(sqlite(options, 1, PREPARED_WRITES)).await?;
+            let mut read = Database::connect(sqlite(options, READERS, PREPARED_READS)).await?;
             note_statements(&mut read);
             let write_turn = Some(Arc::new(tokio::sync::Mutex::new(())));
             return Ok(Self {
@@ -396,7 +401,8 @@ pub(super) async fn advisory_lock(
     Ok(())
 }
 
-fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
+/// Options of SQLite's connections, each of which keeps up to `prepared` statements.
+fn sqlite(options: &StoreOptions, connections: u32, prepared: usize) -> ConnectOptions {
     let synchronous = match options.synchronous {
         Synchronous::Normal => "NORMAL",
         Synchronous::Full => "FULL",
@@ -416,7 +422,7 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
                 .pragma("foreign_keys", "ON")
                 .pragma("busy_timeout", "5000")
                 .pragma("cache_size", format!("-{cache_kibibytes}"))
-                .statement_cache_capacity(128)
+                .statement_cache_capacity(prepared)
         })
         .map_sqlx_sqlite_before_acquire(|connection, _| {
             // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts
