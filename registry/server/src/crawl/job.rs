@@ -146,7 +146,8 @@ impl Frontier for DatabaseFrontier {
     async fn wait(&self) {
         loop {
             let next = visits_next_due(&self.context).await;
-            let left = match &next {
+            let failed = next.is_err();
+            let left = match next {
                 Ok(Some(due)) => due.0.saturating_sub(self.context.now().0),
                 Ok(None) | Err(_) => i64::MAX,
             };
@@ -159,7 +160,7 @@ impl Frontier for DatabaseFrontier {
                 () = self.context.wake.foreign_visits.notified() => {}
                 () = tokio::time::sleep(left.min(POLL)) => {}
             }
-            if next.is_err() {
+            if failed {
                 return;
             }
         }
