@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::visibility::{Openness, is_listed, visible_to};
 
 /// Agents with their holds and domains, with which everything that is read of agents begins.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct AgentRows {
     /// In no order.
     pub(crate) agents: Vec<agent::Model>,

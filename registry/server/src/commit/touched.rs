@@ -33,7 +33,7 @@ pub struct Touched {
 }
 
 /// What a write knows without reading it of the agents that it touches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WrittenRows {
     /// Rows of agents, as they were written.
     pub(crate) agents: Vec<agent::Model>,
