@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::commit::admitting::{ShippedMatches, admitting_set};
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
 use crate::commit::touched::{Touched, WrittenRows};
@@ -52,8 +52,6 @@ pub struct Ledger<'a> {
     pub(crate) first_registrants: HashMap<i64, Option<Uuid>>,
     /// The policies by which this act admits.
     policies: OnceCell<Arc<PolicySet>>,
-    /// Those of them that match its cards, where nobody has written one.
-    pub(crate) shipped: ShippedMatches,
 }
 
 impl<'a> Ledger<'a> {
@@ -78,7 +76,6 @@ impl<'a> Ledger<'a> {
             events: Vec::new(),
             first_registrants: HashMap::new(),
             policies: OnceCell::new(),
-            shipped: ShippedMatches::default(),
         }
     }
 
