@@ -6,6 +6,7 @@ use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_policy::Action;
 use a2a_registry_search::{Document, MAX_VALUE_BYTES};
+use a2a_registry_store::Handle;
 use a2a_registry_store::entity::{domain, entry};
 use a2a_registry_store::entries::{entries_by_ids, entries_walk};
 use serde_json::{Map, Value};
@@ -24,9 +25,10 @@ const MAX_LISTED: usize = 64;
 /// The documents of those of these entries that are shown.
 pub(crate) async fn entry_documents(
     context: &Context,
+    on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<Document>, AppError> {
-    let rows = entries_by_ids(&context.store, ids).await?;
+    let rows = entries_by_ids(on, ids).await?;
     shown_documents(context, rows)
 }
 

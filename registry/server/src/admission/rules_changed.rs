@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::admission::decision::decide_waiting;
 use crate::admission::rules_lease::announce;
 use crate::agent_facts::change_word;
-use crate::commit::admitting::{ShippedMatches, admitting_set};
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::{after_bulk_write, after_write};
@@ -30,6 +30,7 @@ use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::entry_rows::{denies_entry, entry_event};
 use crate::error::AppError;
+use crate::memory::policies::ShippedMatches;
 
 /// Reviews per page, whose changes are one transaction.
 const PAGE: u64 = 500;

@@ -34,15 +34,13 @@ pub(crate) async fn add_version(
         digest: card.content.digest.clone(),
         bytes: card.fetched.bytes.clone(),
     });
-    let previous = match &card.newest {
-        Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
-        None => None,
-    };
+    let previous = previous_body(write, ledger, card).await?;
     let domain = group.domains.get(&state.agent.domain_id);
-    let around = CardSurroundings::of(&state.agent, domain, previous.as_deref());
+    let bytes = previous.as_ref().map(|body| body.bytes.as_slice());
+    let around = CardSurroundings::of(&state.agent, domain, bytes);
     let mut row = version_row(ledger.new_id(), state.agent.id, card, &around, now.0);
     let key = key_of(&row);
-    let class = class_of_change(context, write, group, ledger, state, card, &key).await?;
+    let class = class_of_change(context, write, group, ledger, state, card, &key, previous).await?;
     row.change_class = class.map(Kept::from);
     let has_error = row.has_error;
     tell_foreign_keys(ledger, state, card);
@@ -67,7 +65,25 @@ pub(crate) async fn add_version(
     Ok(())
 }
 
-/// The class of a version's change against the served one; `None` if none is served.
+/// The bytes of the version before a new one.
+async fn previous_body(
+    write: &Write,
+    ledger: &Ledger<'_>,
+    card: &Arrival<'_>,
+) -> Result<Option<body::Model>, AppError> {
+    let Some(newest) = &card.newest else {
+        return Ok(None);
+    };
+    let bytes = bytes_of(write, &newest.digest, &ledger.bodies).await?;
+    let digest = newest.digest.clone();
+    Ok(bytes.map(|bytes| body::Model { digest, bytes }))
+}
+
+/// The class of a version's change against the served one, which mostly is the `previous` one; `None` if none is served.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "everything that a comparison depends on"
+)]
 async fn class_of_change(
     context: &Context,
     write: &Write,
@@ -76,6 +92,7 @@ async fn class_of_change(
     state: &AgentState,
     card: &Arrival<'_>,
     key: &VersionKey,
+    previous: Option<body::Model>,
 ) -> Result<Option<ChangeClass>, AppError> {
     let approved = state.agent.approved_version;
     let Some(approved) = approved.and_then(|id| group.versions.get(&id)) else {
@@ -85,8 +102,17 @@ async fn class_of_change(
         return Ok(Some(ChangeClass::Critical));
     }
     let binding = group.key_binding(card.source);
-    let (agent, fresh) = (&state.agent, &ledger.bodies);
-    let class = change_between(context, write, agent, approved, key, &binding, fresh).await?;
+    let own = || body::Model {
+        digest: key.digest.clone(),
+        bytes: card.fetched.bytes.clone(),
+    };
+    let served = previous.filter(|body| body.digest == approved.digest);
+    let both = served.map(|served| [served, own()]);
+    let known = both
+        .as_ref()
+        .map_or(ledger.bodies.as_slice(), |both| both.as_slice());
+    let agent = &state.agent;
+    let class = change_between(context, write, agent, approved, key, &binding, known).await?;
     Ok(Some(class))
 }
 
