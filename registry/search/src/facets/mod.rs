@@ -6,13 +6,14 @@ mod column;
 mod columns;
 mod frequent;
 mod numbered;
+mod per_agent;
 mod sets;
 mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use column::SegmentFacet;
+use column::{ColumnBuffers, SegmentFacet};
 use columns::SegmentColumns;
 use numbered::LargeCounts;
 use sets::LargeMatches;
@@ -91,10 +92,11 @@ impl Facets {
             }
         }
         let mut counts = BTreeMap::new();
+        let mut buffers = ColumnBuffers::default();
         for (name, small) in self.names.iter().zip(counted) {
             let found = match self.by_sets(searcher, fields, *name, &large, &small)? {
                 Some(found) => found,
-                None => self.by_columns(searcher, *name, &large, small)?,
+                None => self.by_columns(searcher, *name, &large, small, &mut buffers)?,
             };
             counts.insert(*name, found);
         }
@@ -132,12 +134,13 @@ impl Facets {
         name: FacetName,
         large: &[LargeSegment],
         mut small: Vec<SegmentFacet>,
+        buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<FacetCounts> {
         let large = large.iter().map(|one| {
             let reader = searcher.segment_reader(one.ordinal);
             Ok(LargeCounts {
                 segment: one.segment,
-                facet: one.counted(&self.columns(reader), reader, name)?,
+                facet: one.counted(&self.columns(reader), reader, name, buffers)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
@@ -184,6 +187,7 @@ impl LargeSegment {
         columns: &SegmentColumns,
         reader: &SegmentReader,
         name: FacetName,
+        buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<SegmentFacet> {
         let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
         let mut block = Vec::with_capacity(BLOCK);
@@ -194,7 +198,7 @@ impl LargeSegment {
             if block.is_empty() {
                 return Ok(counted);
             }
-            counted.count(&block);
+            counted.count(&block, buffers);
         }
     }
 }
@@ -203,6 +207,7 @@ impl LargeSegment {
 pub(super) struct SegmentCounter {
     block: Vec<DocId>,
     facets: Vec<SegmentFacet>,
+    buffers: ColumnBuffers,
 }
 
 impl SegmentCounter {
@@ -218,6 +223,7 @@ impl SegmentCounter {
         Ok(Self {
             block: Vec::with_capacity(BLOCK),
             facets,
+            buffers: ColumnBuffers::default(),
         })
     }
 
@@ -230,7 +236,7 @@ impl SegmentCounter {
 
     fn count(&mut self) {
         for facet in &mut self.facets {
-            facet.count(&self.block);
+            facet.count(&self.block, &mut self.buffers);
         }
         self.block.clear();
     }
