@@ -28,7 +28,7 @@ const LEAST_PART: u32 = 256;
 
 /// Part of all agents, one in this many, that may be in other segments before the values are computed anew: agents of small
 /// segments are counted one by one, and computing the values reads all of them.
-const APART: u32 = 16;
+const APART: u32 = 8;
 
 /// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
 /// value are read faster than such a set.

@@ -50,11 +50,12 @@ impl Facets {
         self.frequent.columns(reader)
     }
 
-    /// Counter for the matches of a segment; `None` if no facet is requested.
+    /// Counter for the matches of a segment with these columns; `None` if no facet is requested.
     pub fn matches(
         &self,
         ordinal: SegmentOrdinal,
         reader: &SegmentReader,
+        columns: &Arc<SegmentColumns>,
     ) -> tantivy::Result<Option<SegmentMatches>> {
         if self.names.is_empty() {
             return Ok(None);
@@ -64,11 +65,9 @@ impl Facets {
                 ordinal,
                 segment,
                 agents: Bits::none(reader.max_doc()),
+                columns: Arc::clone(columns),
             }),
-            None => {
-                let columns = self.columns(reader);
-                SegmentMatches::Counted(SegmentCounter::new(&columns, reader, &self.names)?)
-            }
+            None => SegmentMatches::Counted(SegmentCounter::new(columns, reader, &self.names)?),
         }))
     }
 
@@ -140,7 +139,7 @@ impl Facets {
             let reader = searcher.segment_reader(one.ordinal);
             Ok(LargeCounts {
                 segment: one.segment,
-                facet: one.counted(&self.columns(reader), reader, name, buffers)?,
+                facet: one.counted(reader, name, buffers)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
@@ -178,18 +177,18 @@ pub(super) struct LargeSegment {
     /// Position of this segment among the large segments.
     segment: usize,
     agents: Bits,
+    columns: Arc<SegmentColumns>,
 }
 
 impl LargeSegment {
     /// Counts one facet of these matches, match by match.
     fn counted(
         &self,
-        columns: &SegmentColumns,
         reader: &SegmentReader,
         name: FacetName,
         buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
+        let mut counted = SegmentFacet::new(self.columns.facet(reader, name)?);
         let mut block = Vec::with_capacity(BLOCK);
         let mut documents = self.agents.iter();
         loop {
