@@ -9,7 +9,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption};
@@ -21,10 +20,15 @@ use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
 use super::columns::SegmentColumns;
+use super::per_agent::ValuesPerAgent;
 
 /// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
 /// large segments.
 const LEAST_PART: u32 = 256;
+
+/// Part of all agents, one in this many, that may be in other segments before the values are computed anew: agents of small
+/// segments are counted one by one, and computing the values reads all of them.
+const APART: u32 = 8;
 
 /// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
 /// value are read faster than such a set.
@@ -50,7 +54,7 @@ pub struct FacetLimits {
 impl Default for FacetLimits {
     fn default() -> Self {
         Self {
-            least_agents: 4_096,
+            least_agents: 256,
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
@@ -80,7 +84,7 @@ pub(crate) struct FacetValues {
     /// The most frequent value that was left out, and an upper bound of its agents.
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
-    pub carried: Vec<ValuesPerAgent>,
+    pub carried: Vec<Arc<ValuesPerAgent>>,
     /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of the
     /// large segments are numbered in the order of their texts.
     numbers: Vec<Box<[u32]>>,
@@ -105,17 +109,9 @@ enum ValueHolders {
     Postings(TermInfo),
 }
 
-/// Number of values that each agent of a segment carries.
-pub(crate) enum ValuesPerAgent {
-    /// Every agent carries exactly one value.
-    One,
-    /// The numbers as bit planes: the first set holds the agents whose number is odd, the next one their second bit,
-    /// and so on.
-    Planes(Vec<Bits>),
-}
-
 impl FrequentValues {
-    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same.
+    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same, or hold
+    /// nearly all agents.
     pub fn of(
         searcher: &Searcher,
         fields: &Fields,
@@ -130,10 +126,12 @@ impl FrequentValues {
             .filter(|reader| reader.max_doc() >= least)
             .collect();
         let segments: Vec<SegmentId> = large.iter().map(|reader| reader.segment_id()).collect();
-        if let Some(before) = before.filter(|before| before.segments == segments) {
+        let still_serves =
+            |before: &&Arc<Self>| before.segments == segments || before.cover_nearly_all(readers);
+        if let Some(before) = before.as_ref().filter(still_serves) {
             let is_searched = |id: &SegmentId| readers.iter().any(|one| one.segment_id() == *id);
             lock(&before.columns).retain(|id, _| is_searched(id));
-            return Ok(before);
+            return Ok(Arc::clone(before));
         }
         // Without large segments nothing is precomputed.
         let facets = match limits.holders.checked_div(segments.len()) {
@@ -142,9 +140,7 @@ impl FrequentValues {
                 let most = most.min(limits.values);
                 let names = FacetName::ALL.iter();
                 names
-                    .map(|facet| {
-                        FacetValues::of(&large, fields.exact(*facet), facet.as_str(), most)
-                    })
+                    .map(|facet| FacetValues::of(&large, fields.exact(*facet), most))
                     .collect::<tantivy::Result<_>>()?
             }
         };
@@ -154,8 +150,45 @@ impl FrequentValues {
             facets,
             columns: Mutex::default(),
         };
+        frequent.count_per_agent(&large, before.as_deref())?;
         frequent.keep_sets(&large, fields, limits.memory)?;
         Ok(Arc::new(frequent))
+    }
+
+    /// Whether the large segments are all searched, and few agents are in others.
+    fn cover_nearly_all(&self, readers: &[SegmentReader]) -> bool {
+        let (mut found, mut apart, mut all) = (0, 0, 0);
+        for reader in readers {
+            all += reader.max_doc();
+            match self.place_of(reader) {
+                Some(_) => found += 1,
+                None => apart += reader.max_doc(),
+            }
+        }
+        found == self.segments.len() && apart <= all / APART
+    }
+
+    /// Counts the values of each agent in the large segments. What is known of a segment stays.
+    fn count_per_agent(
+        &mut self,
+        large: &[&SegmentReader],
+        before: Option<&Self>,
+    ) -> tantivy::Result<()> {
+        for (facet, values) in FacetName::ALL.into_iter().zip(&mut self.facets) {
+            for reader in large {
+                let known = before.and_then(|before| before.per_agent(facet, reader));
+                values.carried.push(match known {
+                    Some(known) => known,
+                    None => Arc::new(ValuesPerAgent::of(reader, facet.as_str())?),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn per_agent(&self, facet: FacetName, reader: &SegmentReader) -> Option<Arc<ValuesPerAgent>> {
+        let place = self.place_of(reader)?;
+        self.values(facet)?.carried.get(place).cloned()
     }
 
     /// Converts the largest posting lists to bit sets, over all facets, until the memory limit is reached.
@@ -223,12 +256,8 @@ impl FrequentValues {
 }
 
 impl FacetValues {
-    fn of(
-        large: &[&SegmentReader],
-        field: Field,
-        name: &str,
-        limit: usize,
-    ) -> tantivy::Result<Self> {
+    /// The values of a field, without their number per agent.
+    fn of(large: &[&SegmentReader], field: Field, limit: usize) -> tantivy::Result<Self> {
         let indexes = large
             .iter()
             .map(|reader| reader.inverted_index(field))
@@ -255,10 +284,6 @@ impl FacetValues {
             });
             distinct += 1;
         }
-        let carried = large
-            .iter()
-            .map(|reader| ValuesPerAgent::of(reader, name))
-            .collect::<tantivy::Result<_>>()?;
         let (ranked, left_out) = best.finish();
         let mut by_text: Vec<u32> = (0..).take(ranked.len()).collect();
         let text_of = |rank: u32| &ranked[rank as usize].text;
@@ -267,7 +292,7 @@ impl FacetValues {
             ranked,
             by_text,
             left_out,
-            carried,
+            carried: Vec::with_capacity(large.len()),
             numbers: numbers.into_iter().map(Vec::into_boxed_slice).collect(),
             distinct,
         })
@@ -346,46 +371,6 @@ fn among(info: &TermInfo, agents: &Bits, index: &InvertedIndexReader) -> tantivy
         postings.advance();
     }
     Ok(count)
-}
-
-impl ValuesPerAgent {
-    fn of(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
-        let Some(column) = reader.fast_fields().str(name)? else {
-            return Ok(Self::Planes(Vec::new()));
-        };
-        let values = &column.ords().index;
-        if matches!(values, ColumnIndex::Full) {
-            return Ok(Self::One);
-        }
-        let mut planes: Vec<Bits> = Vec::new();
-        for document in 0..reader.max_doc() {
-            let mut rest = values.value_row_ids(document).len();
-            for place in 0.. {
-                if rest == 0 {
-                    break;
-                }
-                if place == planes.len() {
-                    planes.push(Bits::none(reader.max_doc()));
-                }
-                if rest % 2 == 1 {
-                    planes[place].insert(document);
-                }
-                rest /= 2;
-            }
-        }
-        Ok(Self::Planes(planes))
-    }
-
-    /// Total number of values that these agents carry.
-    pub fn sum(&self, agents: &Bits) -> u64 {
-        match self {
-            Self::One => u64::from(agents.len()),
-            Self::Planes(planes) => (0..)
-                .zip(planes)
-                .map(|(place, plane)| u64::from(plane.common(agents)) << place)
-                .sum(),
-        }
-    }
 }
 
 /// The most frequent values of a stream in ascending order.

@@ -16,6 +16,7 @@ pub mod routes;
 pub mod saved;
 pub mod saved_routes;
 pub(crate) mod skill_names;
+pub(crate) mod value_names;
 pub(crate) mod within;
 
 use a2a_registry_api::{Lookup, SuggestionView, Suggestions};
