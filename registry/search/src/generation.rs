@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::document::Document;
 use super::error::IndexError;
 use super::merge_policy::LevelMergePolicy;
-use super::schema::{Fields, analyzers};
+use super::schema::{Fields, analyzer};
 
 /// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
 const STORE_BLOCK: usize = 4_096;
@@ -75,9 +75,8 @@ impl Generation {
     }
 
     fn with(name: String, path: PathBuf, index: tantivy::Index) -> Result<Self, IndexError> {
-        for (name, analyzer) in analyzers() {
-            index.tokenizers().register(name, analyzer);
-        }
+        let (layout, analyzer) = analyzer();
+        index.tokenizers().register(layout, analyzer);
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)

@@ -44,6 +44,7 @@ mod generation;
 mod groups;
 mod highlight;
 mod hints;
+mod keys;
 mod languages;
 mod layout;
 mod list;
