@@ -19,6 +19,9 @@ use super::schema::{ATTRIBUTE, IDENTIFIER};
 /// Bytes of a key before its value.
 pub(super) const KIND_BYTES: usize = 1;
 
+/// Characters of an id.
+const ID_CHARACTERS: u32 = u128::BITS.div_ceil(7);
+
 /// What a value is of its agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
@@ -154,9 +157,13 @@ impl Keys {
     }
 }
 
-/// An id as the value of a key.
+/// An id as the value of a key: seven bits a character, since a dictionary costs as much as its keys are long.
 pub(super) fn id_value(id: Uuid) -> String {
-    id.simple().to_string()
+    let number = id.as_u128();
+    let places = (0..ID_CHARACTERS).rev();
+    places
+        .map(|place| char::from((number >> (7 * place)) as u8 & 0x7f))
+        .collect()
 }
 
 #[cfg(test)]
@@ -164,6 +171,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn each_bit_of_an_id_counts() {
+        let numbers = (0..u128::BITS).map(|bit| 1 << bit).chain([0, u128::MAX]);
+        let ids: HashSet<String> = numbers.map(|one| id_value(Uuid::from_u128(one))).collect();
+        assert_eq!(ids.len(), 130);
+        assert!(ids.iter().all(|id| id.len() == 19));
+    }
 
     #[test]
     fn each_kind_has_a_letter_of_its_own() {
