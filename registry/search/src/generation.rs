@@ -14,6 +14,7 @@ use super::document::Document;
 use super::error::IndexError;
 use super::merge_policy::LevelMergePolicy;
 use super::schema::{Fields, analyzer};
+use super::small_commit::{self, FEW_AGENTS};
 
 /// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
 const STORE_BLOCK: usize = 4_096;
@@ -143,7 +144,11 @@ pub(super) fn replace(
     upserts: Vec<Document>,
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
-    if deletes.len() < MANY_DELETED {
+    let are_few_deleted = deletes.len() < MANY_DELETED;
+    if are_few_deleted && (1..=FEW_AGENTS).contains(&upserts.len()) {
+        return small_commit::replace(writer, fields, upserts, deletes);
+    }
+    if are_few_deleted {
         for id in deletes {
             writer.delete_term(fields.id_term(*id));
         }

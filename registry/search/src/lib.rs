@@ -66,6 +66,7 @@ mod schema;
 mod search;
 mod seen;
 mod similar;
+mod small_commit;
 mod stamp;
 mod statistics;
 mod suggest;
