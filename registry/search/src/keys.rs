@@ -174,7 +174,9 @@ mod tests {
 
     #[test]
     fn each_bit_of_an_id_counts() {
-        let numbers = (0..u128::BITS).map(|bit| 1 << bit).chain([0, u128::MAX]);
+        let numbers = (0..u128::BITS)
+            .map(|bit| 1_u128 << bit)
+            .chain([0, u128::MAX]);
         let ids: HashSet<String> = numbers.map(|one| id_value(Uuid::from_u128(one))).collect();
         assert_eq!(ids.len(), 130);
         assert!(ids.iter().all(|id| id.len() == 19));
