@@ -43,7 +43,7 @@ impl Inner {
         let mut found = HashMap::new();
         for (ordinal, reader) in (0..).zip(prepared.view.searcher.segment_readers()) {
             let bits = prepared.filter.bits(reader)?;
-            let terms = reader.inverted_index(self.fields.id)?;
+            let terms = self.fields.keys.index(reader)?;
             let mut documents = Vec::new();
             for FrozenPlace { id, .. } in places {
                 let term = self.fields.id_term(*id);
@@ -82,7 +82,7 @@ impl Inner {
         let mut passing = HashSet::with_capacity(ids.len());
         for reader in prepared.view.searcher.segment_readers() {
             let bits = prepared.filter.bits(reader)?;
-            let terms = reader.inverted_index(self.fields.id)?;
+            let terms = self.fields.keys.index(reader)?;
             for id in ids {
                 let term = self.fields.id_term(*id);
                 if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)?

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use moka::sync::Cache;
 use tantivy::index::SegmentId;
 use tantivy::query::{BooleanQuery, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
 use super::analysis::asked_pieces;
 use super::bits::Bits;
 use super::error::IndexError;
+use super::keys::{KeyKind, Keys};
 use super::overlay::Excluded;
 use super::request::{FacetName, Filters, MAX_FILTER_VALUES, MAX_WITHIN};
 use super::schema::{Fields, trust_value};
@@ -95,8 +96,7 @@ pub(super) struct Conditions {
 pub(super) struct Filter {
     conditions: Arc<Conditions>,
     excluded: Arc<Excluded>,
-    /// The field of the labels that agents carry.
-    visible_to: Field,
+    keys: Keys,
     shared: SharedBits,
 }
 
@@ -124,7 +124,7 @@ impl Filter {
                 viewer: Arc::new(Viewer::of(labels)),
             }),
             excluded,
-            visible_to: fields.visible_to,
+            keys: fields.keys,
             shared,
         }
     }
@@ -211,7 +211,7 @@ impl Filter {
             return Ok(bits);
         }
         let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
-        let bits = Arc::new(viewer.bits(self.visible_to, reader, add)?);
+        let bits = Arc::new(viewer.bits(self.keys, reader, add)?);
         if let Some(key) = key {
             self.shared.insert(key, Arc::clone(&bits));
         }
@@ -261,11 +261,11 @@ const GONE: &str = "gone";
 
 /// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
-    let field = fields.exact(FacetName::Lifecycle);
     let lifecycles = LISTED.iter();
+    let terms = lifecycles.map(|lifecycle| fields.keys.facet(FacetName::Lifecycle, lifecycle));
     Clause {
         common: true,
-        ..any_of(lifecycles.map(|lifecycle| Term::from_field_text(field, lifecycle)))
+        ..any_of(terms)
     }
 }
 
@@ -280,10 +280,7 @@ pub(super) fn unlisted(fields: &Fields) -> Clause {
 /// The condition of not being gone.
 fn not_gone(fields: &Fields) -> Clause {
     Clause {
-        alternatives: vec![vec![Term::from_field_text(
-            fields.exact(FacetName::Liveness),
-            GONE,
-        )]],
+        alternatives: vec![vec![fields.keys.facet(FacetName::Liveness, GONE)]],
         negated: true,
         common: true,
         ..Clause::default()
@@ -292,7 +289,7 @@ fn not_gone(fields: &Fields) -> Clause {
 
 /// The condition of having this exact lookup key.
 pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
-    any_of(std::iter::once(Term::from_field_text(fields.lookup, key)))
+    any_of(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
 }
 
 /// All conditions of the filters.
@@ -349,9 +346,9 @@ fn explicit(fields: &Fields, filters: &Filters) -> Vec<Clause> {
         any_of(values.map(|value| one.property.term(fields, value)))
     }));
     if let Some(least) = filters.trust_at_least {
-        let field = fields.exact(FacetName::Trust);
+        let values = (least..=4).map(|level| trust_value(Some(level)));
         clauses.push(any_of(
-            (least..=4).map(|level| Term::from_field_text(field, trust_value(Some(level)))),
+            values.map(|value| fields.keys.facet(FacetName::Trust, value)),
         ));
     }
     clauses
@@ -365,7 +362,7 @@ pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Cla
         let one = condition(fields, *facet, std::slice::from_ref(value));
         alternatives.extend(one.alternatives);
         if *facet == FacetName::Provider {
-            alternatives.extend(words(fields.provider_words, value));
+            alternatives.extend(words(fields.keys, KeyKind::ProviderWord, value));
         }
     }
     Clause {
@@ -376,10 +373,9 @@ pub(super) fn any_condition(fields: &Fields, any: &[(FacetName, String)]) -> Cla
 
 /// The condition of having at least one of these values.
 fn condition(fields: &Fields, facet: FacetName, values: &[String]) -> Clause {
-    let field = fields.exact(facet);
     let values_as = |form: fn(&str) -> String| {
         let values = values.iter();
-        any_of(values.map(|value| Term::from_field_text(field, &form(value))))
+        any_of(values.map(|value| fields.keys.facet(facet, &form(value))))
     };
     match facet {
         FacetName::Skill => skill(fields, values),
@@ -398,11 +394,10 @@ fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
 
 /// The condition of having a skill with this id, or all these words in the names of the agent's skills.
 fn skill(fields: &Fields, values: &[String]) -> Clause {
-    let ids = fields.exact(FacetName::Skill);
     let mut alternatives = Vec::new();
     for value in values {
-        alternatives.push(vec![Term::from_field_text(ids, value)]);
-        alternatives.extend(words(fields.skill_words, value));
+        alternatives.push(vec![fields.keys.facet(FacetName::Skill, value)]);
+        alternatives.extend(words(fields.keys, KeyKind::SkillWord, value));
     }
     Clause {
         alternatives,
@@ -411,9 +406,9 @@ fn skill(fields: &Fields, values: &[String]) -> Clause {
 }
 
 /// Terms of all words of a text, stemmed; `None` for a text without words, or with too many.
-fn words(field: Field, text: &str) -> Option<Vec<Term>> {
+fn words(keys: Keys, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
     let mut words: Vec<Term> = asked_pieces(text)
-        .map(|piece| Term::from_field_text(field, &piece.stem.unwrap_or(piece.exact)))
+        .map(|piece| keys.term(kind, &piece.stem.unwrap_or(piece.exact)))
         .collect();
     words.sort_unstable();
     words.dedup();
@@ -422,9 +417,6 @@ fn words(field: Field, text: &str) -> Option<Vec<Term>> {
 
 /// The condition of having exactly this trust level.
 pub(super) fn trusted(fields: &Fields, level: Option<u8>) -> Clause {
-    let field = fields.exact(FacetName::Trust);
-    any_of(std::iter::once(Term::from_field_text(
-        field,
-        trust_value(level),
-    )))
+    let term = fields.keys.facet(FacetName::Trust, trust_value(level));
+    any_of(std::iter::once(term))
 }

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::analysis::{asked_pieces, pieces};
+use super::analysis::{asked_pieces, indexed_forms};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
-use super::languages::Languages;
 use super::request::{FacetName, Filters, MAX_QUERY_WORDS};
 use super::schema::{trust_value, truth};
 
@@ -98,8 +97,7 @@ fn names(agent: &Document) -> HashSet<String> {
         take(&skill.id);
         let name = take(&skill.name);
         skill.tags.iter().for_each(|tag| drop(take(tag)));
-        let words = pieces(&name, Languages::NONE).into_iter();
-        forms.extend(words.flat_map(|word| word.forms()));
+        forms.extend(indexed_forms(&name));
     }
     forms
 }

@@ -192,7 +192,7 @@ impl Overlay {
         let mut excluded = (*self.excluded).clone();
         let mut digest = self.digest;
         for reader in searcher.segment_readers() {
-            let terms = reader.inverted_index(fields.id)?;
+            let terms = fields.keys.index(reader)?;
             for id in &self.unresolved {
                 let Some(mut postings) =
                     terms.read_postings(&fields.id_term(*id), IndexRecordOption::Basic)?

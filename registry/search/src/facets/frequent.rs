@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex};
 
 use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
+use super::super::keys::{KeyKind, Keys, value_of};
 use super::super::lock;
 use super::super::request::FacetName;
 use super::super::schema::Fields;
@@ -140,7 +141,7 @@ impl FrequentValues {
                 let most = most.min(limits.values);
                 let names = FacetName::ALL.iter();
                 names
-                    .map(|facet| FacetValues::of(&large, fields.exact(*facet), most))
+                    .map(|facet| FacetValues::of(&large, fields.keys, *facet, most))
                     .collect::<tantivy::Result<_>>()?
             }
         };
@@ -199,26 +200,26 @@ impl FrequentValues {
         memory: usize,
     ) -> tantivy::Result<()> {
         let mut common = Vec::new();
-        for (facet, values) in self.facets.iter_mut().enumerate() {
+        for values in &mut self.facets {
             for value in &mut values.ranked {
                 for (reader, holders) in large.iter().zip(&mut value.holders) {
                     if let ValueHolders::Postings(info) = holders
                         && info.doc_freq >= reader.max_doc() / RARE
                     {
-                        common.push((info.doc_freq, facet, *reader, holders));
+                        common.push((info.doc_freq, *reader, holders));
                     }
                 }
             }
         }
         common.sort_by_key(|(agents, ..)| Reverse(*agents));
         let mut left = memory;
-        for (_, facet, reader, holders) in common {
+        for (_, reader, holders) in common {
             let mut bits = Bits::none(reader.max_doc());
             let Some(rest) = left.checked_sub(bits.size()) else {
                 break;
             };
             left = rest;
-            let index = reader.inverted_index(fields.exact(FacetName::ALL[facet]))?;
+            let index = fields.keys.index(reader)?;
             if let ValueHolders::Postings(info) = holders {
                 bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
                 *holders = ValueHolders::Bits(bits);
@@ -256,13 +257,19 @@ impl FrequentValues {
 }
 
 impl FacetValues {
-    /// The values of a field, without their number per agent.
-    fn of(large: &[&SegmentReader], field: Field, limit: usize) -> tantivy::Result<Self> {
+    /// The values of a facet, without their number per agent.
+    fn of(
+        large: &[&SegmentReader],
+        keys: Keys,
+        facet: FacetName,
+        limit: usize,
+    ) -> tantivy::Result<Self> {
         let indexes = large
             .iter()
-            .map(|reader| reader.inverted_index(field))
+            .map(|reader| keys.index(reader))
             .collect::<tantivy::Result<Vec<_>>>()?;
-        let streams = indexes.iter().map(|index| index.terms().stream());
+        let kind = KeyKind::Facet(facet);
+        let streams = indexes.iter().map(|index| kind.keys(index.terms()));
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
         let mut best = MostFrequent::new(limit);
         let mut numbers: Vec<Vec<u32>> = indexes.iter().map(|_| Vec::new()).collect();
@@ -274,7 +281,7 @@ impl FacetValues {
                 agents += u64::from(info.doc_freq);
                 numbers[segment].push(distinct);
             }
-            best.offer(terms.key(), distinct, agents, || {
+            best.offer(value_of(terms.key()), distinct, agents, || {
                 let mut all: Vec<ValueHolders> =
                     indexes.iter().map(|_| ValueHolders::Nobody).collect();
                 for (segment, info) in holders() {

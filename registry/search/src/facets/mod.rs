@@ -119,7 +119,7 @@ impl Facets {
             Ok(LargeMatches {
                 segment: one.segment,
                 agents: &one.agents,
-                index: reader.inverted_index(fields.exact(name))?,
+                index: fields.keys.index(reader)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
