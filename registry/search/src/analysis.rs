@@ -9,15 +9,12 @@
 use std::ops::Range;
 
 use tantivy::Score;
-use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::tokenizer::{Token, TokenStream};
 use unicode_normalization::char::is_combining_mark;
 
 use super::folding::fold;
 use super::languages::{Languages, is_stop_word, is_stop_word_of, languages_of_query, stem};
 use super::request::MAX_QUERY_WORDS;
-
-/// Name of [`AgentTokenizer`] in the schema.
-pub(super) const TOKENIZER: &str = "agent";
 
 /// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
@@ -182,6 +179,12 @@ pub(super) fn pieces(text: &str, languages: Languages) -> Vec<IndexedWord> {
         position = run_pieces(text, run, position, languages, &mut found);
     }
     found
+}
+
+/// The forms of all words of a single text as they are indexed, without layout and stems of languages.
+pub(super) fn indexed_forms(text: &str) -> impl Iterator<Item = String> + use<> {
+    let words = pieces(text, Languages::NONE).into_iter();
+    words.flat_map(IndexedWord::forms)
 }
 
 /// Adds the words of one run and returns the position after them.
@@ -354,10 +357,6 @@ pub(super) fn query_text(text: &str) -> QueryText {
     query
 }
 
-/// Tokenizer of a single text, without layout.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AgentTokenizer;
-
 /// Token stream over a precomputed list.
 pub(super) struct AgentTokens {
     tokens: Vec<Token>,
@@ -367,25 +366,6 @@ pub(super) struct AgentTokens {
 impl From<Vec<Token>> for AgentTokens {
     fn from(tokens: Vec<Token>) -> Self {
         Self { tokens, next: 0 }
-    }
-}
-
-impl Tokenizer for AgentTokenizer {
-    type TokenStream<'a> = AgentTokens;
-
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> AgentTokens {
-        let mut tokens = Vec::new();
-        for piece in pieces(text, Languages::NONE) {
-            let (range, position) = (piece.range.clone(), piece.position);
-            tokens.extend(piece.forms().map(|form| Token {
-                offset_from: range.start,
-                offset_to: range.end,
-                position,
-                text: form,
-                position_length: 1,
-            }));
-        }
-        tokens.into()
     }
 }
 

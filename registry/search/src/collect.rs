@@ -97,11 +97,12 @@ impl Collector for PageCollector {
             None => None,
             Some(position) => key.rank_of(position)?,
         };
+        let columns = self.facets.columns(reader);
         Ok(SegmentPage {
             best: SegmentCandidates {
                 ordinal,
                 key,
-                ids: self.facets.columns(reader).ids(reader)?,
+                ids: columns.ids(reader)?,
                 after,
                 best: BestDocuments::new(self.top),
                 apart: SeparateMatches {
@@ -114,7 +115,7 @@ impl Collector for PageCollector {
             },
             folded: FoldedMatches::of(self.groups.as_deref(), ordinal),
             total: 0,
-            matches: self.facets.matches(ordinal, reader)?,
+            matches: self.facets.matches(ordinal, reader, &columns)?,
         })
     }
 

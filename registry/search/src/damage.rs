@@ -266,11 +266,7 @@ fn holds_its_values(
         let mut value = String::new();
         if let Some(ordinal) = column.ords().first(document)
             && !(column.ord_to_str(ordinal, &mut value)?
-                && holds(
-                    reader,
-                    &Term::from_field_text(fields.exact(facet), &value),
-                    document,
-                )?)
+                && holds(reader, &fields.keys.facet(facet, &value), document)?)
         {
             return Ok(false);
         }

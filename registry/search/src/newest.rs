@@ -48,7 +48,7 @@ impl Index {
         let mut found: Vec<Vec<Newest>> = values.iter().map(|_| Vec::new()).collect();
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
             let bits = filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.exact(facet))?;
+            let terms = inner.fields.keys.index(reader)?;
             let times = reader.fast_fields().i64("updated_at")?;
             let ids = AgentIds::open(reader)?;
             for (value, newest) in values.iter().zip(&mut found) {

@@ -172,7 +172,7 @@ impl Overlay {
         }
         let mut excluded = (*self.excluded).clone();
         for reader in searcher.segment_readers() {
-            let terms = reader.inverted_index(fields.id)?;
+            let terms = fields.keys.index(reader)?;
             for id in &self.unresolved {
                 let Some(mut postings) =
                     terms.read_postings(&fields.id_term(*id), IndexRecordOption::Basic)?

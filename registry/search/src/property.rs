@@ -12,6 +12,7 @@ use super::bits::Bits;
 use super::collect::smaller;
 use super::document::Document;
 use super::error::IndexError;
+use super::keys::KeyKind;
 use super::request::SearchRequest;
 use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
 
@@ -68,11 +69,11 @@ impl Property {
     /// The term of one of its values.
     pub(super) fn term(&self, fields: &Fields, value: &str) -> Term {
         match self {
-            Self::Facet(facet) => Term::from_field_text(fields.exact(*facet), value),
-            Self::Attribute(path) => {
-                Term::from_field_text(fields.attribute, &attribute_key(path, value))
-            }
-            Self::Identifier => Term::from_field_text(fields.identifier, value),
+            Self::Facet(facet) => fields.keys.facet(*facet, value),
+            Self::Attribute(path) => fields
+                .keys
+                .term(KeyKind::Attribute, &attribute_key(path, value)),
+            Self::Identifier => fields.keys.term(KeyKind::Identifier, value),
         }
     }
 

@@ -81,7 +81,7 @@ impl Index {
         let mut sees = false;
         for reader in view.searcher.segment_readers() {
             let seen = filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.id)?;
+            let terms = inner.fields.keys.index(reader)?;
             if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
                 sees |= seen.among(postings).next().is_some();
             }
@@ -143,7 +143,7 @@ impl Inner {
     fn address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
-            let terms = reader.inverted_index(self.fields.id)?;
+            let terms = self.fields.keys.index(reader)?;
             let Some(mut postings) = terms.read_postings(&term, IndexRecordOption::Basic)? else {
                 continue;
             };

@@ -23,6 +23,8 @@ use super::{Index, IndexView, Inner, lock};
 
 /// Counts of segments that are cached across states of the index.
 const KEPT_COUNTS: u64 = 16_384;
+/// Documents of a term in a segment from which their count is cached: fewer are counted faster than looked up.
+const LEAST_KEPT: u32 = 256;
 /// Counts of terms that are cached for one class in one state.
 const KNOWN_TERMS: usize = 16_384;
 /// Classes of callers whose statistics are cached for one state.
@@ -192,8 +194,8 @@ impl Statistics {
             let Some(info) = index.get_term_info(term)? else {
                 continue;
             };
-            holders += match segment.hides_nobody() {
-                true => u64::from(info.doc_freq),
+            holders += match segment.hides_nobody() || info.doc_freq < LEAST_KEPT {
+                true => u64::from(segment.holders(&index, &info, u32::MAX)?),
                 false => self.kept(reader, CountKey::Holders(term.clone()), || {
                     Ok(segment.holders(&index, &info, u32::MAX)?.into())
                 })?,

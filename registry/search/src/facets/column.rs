@@ -87,14 +87,19 @@ impl FacetColumn {
     }
 }
 
+/// Buffers for reading columns, which all facets and segments of a search share.
+#[derive(Default)]
+pub(super) struct ColumnBuffers {
+    documents: Vec<DocId>,
+    rows: Vec<u32>,
+    ordinals: Vec<u64>,
+}
+
 /// The counts of one facet in one segment.
 pub(super) struct SegmentFacet {
     column: Arc<FacetColumn>,
     /// The counts by the value's term ordinal; empty before the first match.
     counts: Vec<u32>,
-    documents: Vec<DocId>,
-    rows: Vec<u32>,
-    ordinals: Vec<u64>,
 }
 
 impl SegmentFacet {
@@ -103,14 +108,11 @@ impl SegmentFacet {
         Self {
             column,
             counts: Vec::new(),
-            documents: Vec::new(),
-            rows: Vec::new(),
-            ordinals: Vec::new(),
         }
     }
 
     /// Counts the values of these documents, whose ids ascend.
-    pub fn count(&mut self, documents: &[DocId]) {
+    pub fn count(&mut self, documents: &[DocId], buffers: &mut ColumnBuffers) {
         let Some(column) = self
             .column
             .column
@@ -121,13 +123,15 @@ impl SegmentFacet {
         };
         // The ordinals come from the same dictionary that the counters are sized for.
         self.counts.resize(self.column.len(), 0);
-        self.documents.clear();
-        self.rows.clear();
+        buffers.documents.clear();
+        buffers.rows.clear();
         let ordinals = column.ords();
-        ordinals.row_ids_for_docs(documents, &mut self.documents, &mut self.rows);
-        self.ordinals.resize(self.rows.len(), 0);
-        ordinals.values.get_vals(&self.rows, &mut self.ordinals);
-        for ordinal in &self.ordinals {
+        ordinals.row_ids_for_docs(documents, &mut buffers.documents, &mut buffers.rows);
+        buffers.ordinals.resize(buffers.rows.len(), 0);
+        ordinals
+            .values
+            .get_vals(&buffers.rows, &mut buffers.ordinals);
+        for ordinal in &buffers.ordinals {
             if let Some(count) = usize::try_from(*ordinal)
                 .ok()
                 .and_then(|at| self.counts.get_mut(at))

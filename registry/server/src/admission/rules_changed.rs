@@ -20,13 +20,14 @@ use uuid::Uuid;
 use crate::admission::decision::decide_waiting;
 use crate::admission::rules_lease::announce;
 use crate::agent_facts::change_word;
-use crate::commit::admitting::{ShippedMatches, admitting_set};
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::memory::policies::ShippedMatches;
 
 /// Reviews per page, whose changes are one transaction.
 const PAGE: u64 = 500;

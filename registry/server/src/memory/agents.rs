@@ -86,6 +86,8 @@ pub(crate) struct RenderedAgent {
     pub(crate) domain: i64,
     /// The labels that it carries.
     pub(crate) visible_to: Vec<String>,
+    /// Whether a client without an account may see it, while its stamp holds.
+    pub(crate) is_public: bool,
     /// The policies about calling it that match, of the set in force.
     pub(crate) invoke: Matches,
     /// The policies about finding it that match; `None` where none is on a dry run.
@@ -183,6 +185,7 @@ mod tests {
             read_at: Duration::from_secs(read_at),
             domain: 1,
             visible_to: vec![PUBLIC.into()],
+            is_public: true,
             keeper: None,
             replacement: None,
             without_holds: RenderedJson::of(&"x".repeat(bytes)).unwrap(),

@@ -139,16 +139,17 @@ pub(crate) struct KeyBinding {
 
 impl KeyBinding {
     /// The bindings of these domains, by their keys.
-    pub(crate) async fn of_domains(
+    pub(crate) async fn of_domains<'a>(
         on: &impl Handle,
-        rows: &[domain::Model],
+        rows: impl IntoIterator<Item = &'a domain::Model>,
     ) -> Result<HashMap<i64, Self>, StoreError> {
+        let rows: Vec<&domain::Model> = rows.into_iter().collect();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let mut enrolled: HashMap<i64, Vec<enrolled_key::Model>> = HashMap::new();
         for key in ownership::enrolled_of(on, &ids).await? {
             enrolled.entry(key.domain_id).or_default().push(key);
         }
-        let binding = |row: &domain::Model| {
+        let binding = |row: &&domain::Model| {
             let keys = enrolled.get(&row.id).map_or(&[][..], Vec::as_slice);
             (row.id, Self::of(row, keys))
         };

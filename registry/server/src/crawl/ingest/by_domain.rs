@@ -32,6 +32,12 @@ impl Group {
         self.agents.insert(state.agent.id, state);
     }
 
+    /// The account that first registered each domain.
+    pub(crate) fn first_registrants(&self) -> HashMap<i64, Option<Uuid>> {
+        let domains = self.domains.values();
+        domains.map(|row| (row.id, row.account_id)).collect()
+    }
+
     /// All sources of a domain, also those that have ended in this group, the oldest first.
     pub(crate) fn all_of_domain(
         &self,

@@ -62,6 +62,8 @@ pub(crate) struct Group {
     attempts: Vec<attempt::Model>,
     /// Fetches of each source by day, and how many of them succeeded.
     days: BTreeMap<(i64, i32), (i32, i32)>,
+    /// Sources without a good fetch on this day before: their totals of a day that is too old now are deleted.
+    first_of_day: Vec<i64>,
     /// The sources whose rows have changed.
     seen: BTreeSet<i64>,
     /// The sources with a full fetch wanted before this group.
@@ -283,6 +285,11 @@ impl Group {
             totals.0 += 1;
             totals.1 += i32::from(good);
         }
+        let is_of_today = |at: i64| Timestamp(at).day() == now.day();
+        if row.is_some_and(|row| row.attempts > 0 && !row.last_success_at.is_some_and(is_of_today))
+        {
+            self.first_of_day.push(result.source_key);
+        }
         if let Some(row) = self.sources.get_mut(&result.source_key) {
             keep_freshness(row, &result.verdict);
             keep_card_url(row, result);
@@ -371,7 +378,11 @@ impl Group {
     }
 
     /// Writes sources, domains and attempts.
-    pub(crate) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
+    pub(crate) async fn write_crawl(
+        &mut self,
+        write: &Write,
+        now: Timestamp,
+    ) -> Result<(), AppError> {
         let visited: Vec<domain::Model> = self
             .domains
             .values()
@@ -402,6 +413,8 @@ impl Group {
                 good,
             });
         write.source_days_add(days.collect()).await?;
+        let first_of_day = std::mem::take(&mut self.first_of_day);
+        write.source_days_trim(&first_of_day, now.day()).await?;
         Ok(())
     }
 }
