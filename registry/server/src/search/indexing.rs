@@ -143,7 +143,7 @@ struct Heard {
 }
 
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
-/// once from callers who may not see them any more. Returns these agents, and the last event.
+/// once from callers who may not see them any more. Returns what they are about, and the last event.
 async fn hear(
     context: &Context,
     on: &impl Handle,
