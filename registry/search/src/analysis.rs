@@ -31,7 +31,6 @@ pub(super) struct IndexedWord {
     pub stem: Option<String>,
     /// Marked stems in the languages of the text.
     pub stems: Vec<String>,
-    /// Byte range in the text.
     pub range: Range<usize>,
     /// Position in words; the whole of a camel-case run has the position of its first part.
     pub position: usize,
@@ -41,7 +40,6 @@ pub(super) struct IndexedWord {
 }
 
 impl IndexedWord {
-    /// All forms of the word.
     pub fn forms(self) -> impl Iterator<Item = String> {
         let forms = std::iter::once(self.exact).chain(self.stem);
         forms.chain(self.stems).filter(|form| !form.is_empty())
@@ -166,7 +164,6 @@ pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
     pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
 }
 
-/// Whether a text contains a word to search for.
 pub(super) fn has_word(text: &str) -> bool {
     asked_pieces(text).next().is_some()
 }
@@ -243,7 +240,6 @@ pub(super) fn run_pieces(
 /// Weight of a form of another word relative to the word of the query.
 const OTHER_WEIGHT: Score = 0.5;
 
-/// One word of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
     /// The word as it is written.
@@ -281,7 +277,6 @@ impl QueryWord {
     }
 }
 
-/// An analysed query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryText {
     /// The languages in which the words may be.
@@ -299,7 +294,6 @@ pub(super) struct QueryText {
 /// The longest sequence of words whose order counts.
 const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
 
-/// Analyses the text of a query.
 pub(super) fn query_text(text: &str) -> QueryText {
     let pieces: Vec<IndexedWord> = asked_pieces(text).collect();
     let languages = languages_of_query(pieces.iter().map(|piece| piece.exact.as_str()));

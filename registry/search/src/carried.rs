@@ -9,9 +9,6 @@ use super::keys::KeyKind;
 
 impl Index {
     /// Whether every agent of the last commit carries this visibility label; true without an index, which is built anew.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn all_carry(&self, label: &str) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = match inner.view() {

@@ -40,7 +40,6 @@ pub(super) struct PageCollector {
     pub groups: Option<Arc<Groups>>,
 }
 
-/// One match of the page.
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
     pub position: SortPosition,
@@ -63,13 +62,11 @@ impl PageEntry {
     }
 }
 
-/// The collected page.
 #[derive(Default)]
 pub(super) struct CollectedPage {
     pub total: u64,
     /// Number of matches that are not folded into others.
     pub groups: u64,
-    /// The best matches in their order.
     pub entries: Vec<PageEntry>,
     /// The separately collected matches, in any order.
     pub apart: Vec<PageEntry>,
@@ -222,7 +219,6 @@ pub(super) struct AgentIds {
 }
 
 impl AgentIds {
-    /// Opens the id columns of a segment.
     pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
         let fast = reader.fast_fields();
         Ok(Self {
@@ -231,7 +227,6 @@ impl AgentIds {
         })
     }
 
-    /// The id of a document.
     pub fn get(&self, document: DocId) -> Uuid {
         let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
         Uuid::from_u64_pair(half(&self.high), half(&self.low))
@@ -368,7 +363,6 @@ impl SeparateMatches {
     }
 }
 
-/// Collector state of one segment.
 pub(super) struct SegmentPage {
     best: SegmentCandidates,
     folded: FoldedMatches,
@@ -406,7 +400,6 @@ impl SegmentCandidates {
     }
 }
 
-/// Collected result of one segment.
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentCandidates,

@@ -322,7 +322,6 @@ fn is_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
     })
 }
 
-/// Files of the segments of the last commit.
 fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     let mut files = Vec::new();
     for segment in index.load_metas()?.segments {

@@ -28,7 +28,6 @@ const SHARED_FROM_DOCUMENTS: u32 = 4_096;
 /// Document frequency, one in this many, from which a value is frequent and its set shared.
 const SHARED_FREQUENCY: u32 = 256;
 
-/// Key of a shared set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum SharedKey {
     Term(SegmentId, Term),
@@ -261,7 +260,6 @@ pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
 /// Liveness that is found only with a liveness filter.
 const GONE: &str = "gone";
 
-/// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
     let lifecycles = LISTED.iter();
     let terms = lifecycles.map(|lifecycle| fields.keys.facet(Facet::Lifecycle, lifecycle));
@@ -279,7 +277,6 @@ pub(super) fn unlisted(fields: &Fields) -> Clause {
     }
 }
 
-/// The condition of not being gone.
 fn not_gone(fields: &Fields) -> Clause {
     Clause {
         alternatives: vec![vec![fields.keys.facet(Facet::Liveness, GONE)]],
@@ -289,12 +286,10 @@ fn not_gone(fields: &Fields) -> Clause {
     }
 }
 
-/// The condition of having this exact lookup key.
 pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
     any_of(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
 }
 
-/// All conditions of the filters.
 pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
     let listed_values = filters
         .used()
@@ -365,7 +360,6 @@ pub(super) fn any_condition(fields: &Fields, any: &[(Facet, String)]) -> Clause 
     }
 }
 
-/// The condition of having at least one of these values.
 fn condition(fields: &Fields, facet: Facet, values: &[String]) -> Clause {
     let indexed = values.iter().map(|value| indexed_form(facet, value));
     match facet {

@@ -91,7 +91,6 @@ impl Generation {
         })
     }
 
-    /// Whether the folder still exists.
     pub fn exists(&self) -> bool {
         self.path.join("meta.json").exists()
     }

@@ -25,15 +25,11 @@ const ID_CHARACTERS: u32 = u128::BITS.div_ceil(7);
 /// What a value is of its agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
-    /// The agent's id.
     Id,
-    /// A visibility label.
     VisibleTo,
-    /// A key of lookups.
     Lookup,
     /// The identifier in catalogs.
     Identifier,
-    /// An attribute with its path.
     Attribute,
     /// A form of a word in the name of a skill.
     SkillWord,
@@ -41,7 +37,6 @@ pub(super) enum KeyKind {
     ProviderWord,
     /// A text that completions suggest.
     Suggestion(SuggestionKind),
-    /// A value of a facet.
     Facet(Facet),
 }
 
@@ -55,7 +50,6 @@ const WITH_COLUMN: [KeyKind; 5] = [
 ];
 
 impl KeyKind {
-    /// All kinds that have a column.
     pub fn with_column() -> impl Iterator<Item = Self> {
         let facets = Facet::ALL.iter().copied();
         facets.map(Self::Facet).chain(WITH_COLUMN)
@@ -94,7 +88,6 @@ impl KeyKind {
         }
     }
 
-    /// The key of a value.
     pub fn key(self, value: &str) -> String {
         let mut key = String::with_capacity(KIND_BYTES + value.len());
         key.push(char::from(self.mark()));
@@ -109,7 +102,6 @@ impl KeyKind {
     }
 }
 
-/// The value of a key.
 pub(super) fn value_of(key: &[u8]) -> &[u8] {
     key.get(KIND_BYTES..).unwrap_or_default()
 }
@@ -129,27 +121,22 @@ impl Keys {
         Self(builder.add_text_field("keys", options))
     }
 
-    /// The field.
     pub fn field(self) -> Field {
         self.0
     }
 
-    /// The inverted index of the field in a segment.
     pub fn index(self, reader: &SegmentReader) -> tantivy::Result<Arc<InvertedIndexReader>> {
         reader.inverted_index(self.0)
     }
 
-    /// Term of a value.
     pub fn term(self, kind: KeyKind, value: &str) -> Term {
         Term::from_field_text(self.0, &kind.key(value))
     }
 
-    /// Term of a value of a facet.
     pub fn facet(self, facet: Facet, value: &str) -> Term {
         self.term(KeyKind::Facet(facet), value)
     }
 
-    /// Term of an agent's id.
     pub fn id(self, id: Uuid) -> Term {
         self.term(KeyKind::Id, &id_value(id))
     }

@@ -29,9 +29,6 @@ impl Index {
     /// last, the first by id of several; where it makes nothing of that one, of the next, up to `most` agents. They are among
     /// those that a search without filters finds, in the order of a search for the value, with one look at the filter for all
     /// values.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
     pub fn newest_with<T>(
         &self,
         facet: Facet,
@@ -86,7 +83,6 @@ impl Index {
     }
 }
 
-/// The rendered hit of a document.
 fn stored_hit(
     searcher: &Searcher,
     fields: &Fields,

@@ -42,7 +42,6 @@ impl ChangedAgent {
     }
 }
 
-/// New visibility of a changed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AgentChange {
     seq: i64,
@@ -151,7 +150,6 @@ impl Overlay {
         self.version
     }
 
-    /// Number of changed agents in the overlay.
     pub fn len(&self) -> usize {
         self.changed.len()
     }

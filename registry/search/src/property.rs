@@ -77,7 +77,6 @@ impl Property {
         }
     }
 
-    /// Whether an agent has this value.
     pub(super) fn is_of(&self, agent: &Document, value: &str) -> bool {
         match self {
             Self::Facet(facet) => super::membership::has_exactly(agent, *facet, value),
@@ -89,7 +88,6 @@ impl Property {
         }
     }
 
-    /// The column of its values.
     fn column(&self) -> &'static str {
         match self {
             Self::Facet(facet) => facet.as_str(),
@@ -115,7 +113,6 @@ pub(super) fn attribute_key(path: &str, value: &str) -> String {
 /// The matches of a query, one set for each segment.
 struct MatchSets;
 
-/// The matches of one segment so far.
 struct SegmentSet(SegmentOrdinal, Bits);
 
 impl Collector for MatchSets {

@@ -36,16 +36,13 @@ pub(super) const PROTOCOL: [Facet; 6] = [
     Facet::OutputMode,
 ];
 
-/// The name of the column of identifiers in catalogs.
 pub(super) const IDENTIFIER: &str = "identifier";
 
-/// The name of the column of attributes.
 pub(super) const ATTRIBUTE: &str = "attribute";
 
 /// The longest sort key by name, in bytes of the folded form.
 const MAX_NAME_KEY: usize = 256;
 
-/// Handles of all fields.
 #[derive(Debug, Clone)]
 pub(super) struct Fields {
     /// The values that agents are found by exactly, the id among them.
@@ -73,7 +70,6 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Builds the schema and its handles.
     pub fn build() -> (Schema, Self) {
         let mut builder = Schema::builder();
         let column = || TextOptions::default().set_fast("raw");
@@ -107,12 +103,10 @@ impl Fields {
         (builder.build(), fields)
     }
 
-    /// Term of an agent's id.
     pub fn id_term(&self, id: Uuid) -> Term {
         self.keys.id(id)
     }
 
-    /// The agent as a tantivy document.
     pub fn document(&self, agent: Document) -> TantivyDocument {
         let mut out = TantivyDocument::default();
         let id = id_value(agent.id);

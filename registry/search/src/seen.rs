@@ -61,11 +61,9 @@ pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Resu
         .collect()
 }
 
-/// A set of agents.
 #[derive(Clone, Copy)]
 pub(super) struct SeenAgents<'a> {
     searcher: &'a Searcher,
-    /// Agents of the set in each segment.
     segments: &'a [SeenBits],
 }
 
@@ -80,7 +78,6 @@ pub(super) struct FirstTerms {
     pub cut: bool,
 }
 
-/// A term of one segment.
 pub(super) struct SegmentTerm {
     pub segment: usize,
     pub info: TermInfo,
@@ -180,7 +177,6 @@ impl FirstTerms {
         });
     }
 
-    /// Sorts the terms of all segments by text.
     fn sort(&mut self) {
         let Self { bytes, terms, .. } = self;
         terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));

@@ -70,9 +70,6 @@ pub struct SimilarAgents {
 impl Index {
     /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
     /// for one that is missing.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
     pub fn sees(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
@@ -180,7 +177,6 @@ impl SimilarSearch<'_> {
         address == self.own || own.is_some() && own == self.group(address)
     }
 
-    /// Duplicates of the agent that pass the filter.
     fn duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
         let Some(group) = self.group(self.own) else {
             return Ok(None);
@@ -342,7 +338,6 @@ impl SimilarSearch<'_> {
         Ok(entries)
     }
 
-    /// Score of the agent itself.
     fn own_score(
         &self,
         statistics: &QueryStatistics,

@@ -71,7 +71,6 @@ fn written(
 /// of before the commit.
 #[derive(Debug, Clone)]
 struct OlderDocuments {
-    /// Term of the agent's id.
     id: Term,
     newest: SegmentId,
 }

@@ -46,7 +46,6 @@ pub(super) enum CountKey {
 /// Cache of counts by segment, its deletions, and class.
 pub(super) type SegmentCounts = Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, CountKey), u64>;
 
-/// Creates the empty cache of counts.
 pub(super) fn segment_counts() -> SegmentCounts {
     Cache::builder().max_capacity(KEPT_COUNTS).build()
 }
@@ -85,7 +84,6 @@ pub(super) struct Statistics {
     labels: Arc<[String]>,
     searcher: Searcher,
     text: Field,
-    /// Agents of the class in each segment.
     segments: Vec<SeenBits>,
     agents: u64,
     words: u64,
@@ -132,7 +130,6 @@ impl Statistics {
         Ok(statistics)
     }
 
-    /// Number of agents in the class.
     pub fn agents(&self) -> u64 {
         self.agents
     }
@@ -142,12 +139,10 @@ impl Statistics {
         self.languages
     }
 
-    /// Agents of the class.
     pub fn class(&self) -> SeenAgents<'_> {
         SeenAgents::new(&self.searcher, &self.segments)
     }
 
-    /// Mean length of an agent, in words.
     #[expect(clippy::cast_precision_loss, reason = "a mean is rough")]
     pub fn mean_length(&self) -> Score {
         match self.agents {

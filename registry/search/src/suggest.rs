@@ -31,7 +31,6 @@ const KINDS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Tag, 1_000),
 ];
 
-/// One value in one segment.
 struct ValuePlace {
     segment: usize,
     postings: TermInfo,
@@ -43,7 +42,6 @@ struct ValuePlace {
 /// Values of one kind that have the prefix.
 struct PrefixValues {
     bytes: String,
-    /// Values ordered by folded form.
     places: Vec<ValuePlace>,
 }
 

@@ -30,7 +30,6 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    /// Sorts the labels of a caller by their marks.
     pub fn of(labels: &[String]) -> Self {
         let mut viewer = Self::default();
         for label in labels {

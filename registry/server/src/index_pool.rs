@@ -11,7 +11,6 @@ use crate::memory::fair_semaphore::{QueueFull, QueuedWork};
 /// Seconds after which a refused search may be tried again.
 const RETRY_AFTER: u32 = 1;
 
-/// A search that waits for a thread.
 struct QueuedSearch<S, T> {
     index: Index,
     search: S,

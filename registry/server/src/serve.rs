@@ -125,7 +125,6 @@ fn start(
     Ok(builder.run())
 }
 
-/// Serves an application on a port without TLS.
 fn plain<A, S, B>(
     application: A,
     acceptance: Acceptance,
@@ -150,7 +149,6 @@ where
     .map_err(move |error| counting.tell(&error))
 }
 
-/// Serves an application on a port with TLS.
 fn encrypted<A, S, B>(
     application: A,
     acceptance: Acceptance,

@@ -134,9 +134,6 @@ impl StoreOptions {
     }
 
     /// Marks the first start of the database as complete. From then on a file without a registry is refused.
-    ///
-    /// # Errors
-    /// Where the folder of the file cannot be written.
     pub fn finish_first_start(&self) -> Result<(), StoreError> {
         sqlite_file::mark_finished(self)
     }
@@ -313,9 +310,6 @@ impl Store {
     }
 
     /// Begins a read of several statements. It ends when it is dropped, which should be soon: it holds one of a few connections.
-    ///
-    /// # Errors
-    /// Where the database does not respond.
     pub async fn read(&self) -> Result<Read, StoreError> {
         Ok(Read {
             transaction: self.read.begin().await?,
@@ -325,9 +319,6 @@ impl Store {
 
     /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE, so that no other transaction can write
     /// between its reads and its writes.
-    ///
-    /// # Errors
-    /// Where the database does not respond or accepts no writes.
     pub async fn write(&self) -> Result<Write, StoreError> {
         let turn = match &self.write_turn {
             Some(turn) => Some(Arc::clone(turn).lock_owned().await),
@@ -348,17 +339,11 @@ impl Store {
     }
 
     /// Checks that the database responds.
-    ///
-    /// # Errors
-    /// Where it does not respond.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.read.ping().await?)
     }
 
     /// Closes every connection, the write side last.
-    ///
-    /// # Errors
-    /// Where a connection does not close cleanly.
     pub async fn close(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             self.read.clone().close().await?;

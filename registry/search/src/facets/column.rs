@@ -27,7 +27,6 @@ pub(crate) struct FacetColumn {
 }
 
 impl FacetColumn {
-    /// Opens the column of a field.
     pub fn open(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
         Ok(Self {
             column: reader.fast_fields().str(field)?,
@@ -36,13 +35,11 @@ impl FacetColumn {
         })
     }
 
-    /// Number of values.
     pub fn len(&self) -> usize {
         let column = self.column.as_ref();
         column.map_or(0, |column| column.dictionary().num_terms())
     }
 
-    /// The ordinal of a value.
     pub fn ordinal(&self, value: &[u8]) -> io::Result<Option<usize>> {
         let Some(column) = &self.column else {
             return Ok(None);
@@ -51,7 +48,6 @@ impl FacetColumn {
         Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal).ok()))
     }
 
-    /// The value with an ordinal.
     pub fn value(&self, ordinal: usize) -> io::Result<Vec<u8>> {
         let mut value = Vec::new();
         if let Some(column) = &self.column {
@@ -95,7 +91,6 @@ pub(super) struct ColumnBuffers {
     ordinals: Vec<u64>,
 }
 
-/// The counts of one facet in one segment.
 pub(super) struct SegmentFacet {
     column: Arc<FacetColumn>,
     /// The counts by the value's term ordinal; empty before the first match.
@@ -103,7 +98,6 @@ pub(super) struct SegmentFacet {
 }
 
 impl SegmentFacet {
-    /// Creates zero counts of the values of a column.
     pub fn new(column: Arc<FacetColumn>) -> Self {
         Self {
             column,
@@ -141,12 +135,10 @@ impl SegmentFacet {
         }
     }
 
-    /// The total of all counts.
     pub fn sum(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The column that is counted.
     pub fn column(&self) -> &FacetColumn {
         &self.column
     }

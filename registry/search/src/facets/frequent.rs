@@ -100,7 +100,6 @@ pub(crate) struct FrequentValue {
     pub number: u32,
     /// Number of holders, deleted agents included.
     pub agents: u64,
-    /// The holders in each large segment.
     holders: Vec<ValueHolders>,
 }
 
@@ -313,13 +312,11 @@ impl FacetValues {
         numbers.map(|numbers| &numbers[..]).unwrap_or_default()
     }
 
-    /// A precomputed value by its text.
     pub fn find(&self, text: &[u8]) -> Option<&FrequentValue> {
         let rank = self.rank_of(text)?;
         self.ranked.get(rank as usize)
     }
 
-    /// A precomputed value by its number.
     pub fn find_number(&self, number: u32) -> Option<&FrequentValue> {
         let number_of = |rank: &u32| self.ranked[*rank as usize].number;
         let place = self.by_text.binary_search_by_key(&number, number_of).ok()?;

@@ -30,7 +30,6 @@ pub(super) use frequent::FrequentValues;
 /// Matches per block; the columns are read block by block.
 const BLOCK: usize = 512;
 
-/// Requested facets.
 #[derive(Clone, Default)]
 pub(super) struct Facets {
     names: Vec<Facet>,
@@ -45,7 +44,6 @@ impl Facets {
         Self { names, frequent }
     }
 
-    /// The columns of a segment.
     pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
         self.frequent.columns(reader)
     }
@@ -71,7 +69,6 @@ impl Facets {
         }))
     }
 
-    /// The counts over the matches of all segments.
     pub fn counts(
         &self,
         searcher: &Searcher,
@@ -126,7 +123,6 @@ impl Facets {
         sets::counts(values, &large, small, self.frequent.nanos())
     }
 
-    /// The counts of one facet match by match.
     fn by_columns(
         &self,
         searcher: &Searcher,
@@ -171,7 +167,6 @@ impl SegmentMatches {
     }
 }
 
-/// The matches of a large segment.
 pub(super) struct LargeSegment {
     ordinal: SegmentOrdinal,
     /// Position of this segment among the large segments.

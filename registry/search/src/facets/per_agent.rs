@@ -15,7 +15,6 @@ pub(crate) enum ValuesPerAgent {
 }
 
 impl ValuesPerAgent {
-    /// Counts the values of a column.
     pub fn of(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
         let Some(column) = reader.fast_fields().str(name)? else {
             return Ok(Self::Planes(Vec::new()));

@@ -16,7 +16,6 @@ pub(super) struct LargeMatches<'a> {
     /// Position of this segment among the large segments.
     pub segment: usize,
     pub agents: &'a Bits,
-    /// The inverted index of the keys.
     pub index: Arc<InvertedIndexReader>,
 }
 

@@ -201,7 +201,6 @@ async fn all_facts(
     Ok(shown.facts(&context.rules))
 }
 
-/// The policies that are waived for a version's content.
 async fn waived(
     context: &Context,
     write: &Write,

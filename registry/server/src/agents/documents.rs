@@ -108,9 +108,6 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 }
 
 /// The search document of an agent.
-///
-/// # Errors
-/// Where the summary cannot be written as JSON, which no card can cause.
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = bound_summary(lasting_summary(context, record));
@@ -212,7 +209,6 @@ pub(crate) fn name_key(name: &str) -> String {
     format!("name:{}", name.trim().to_lowercase())
 }
 
-/// The keys of an agent for look-ups.
 fn lookups(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),

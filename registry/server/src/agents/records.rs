@@ -29,7 +29,6 @@ pub(crate) struct AgentStates {
     liveness: LivenessState,
     /// The decision on the version shown.
     pub(crate) state: VersionState,
-    /// The coverage of the version shown.
     standing: CoverageLevel,
     domain: DomainState,
 }
@@ -125,7 +124,6 @@ impl AgentRecord {
         kept.and_then(|kept| serde_json::from_str(kept).ok())
     }
 
-    /// The signature state of the version shown, with the reason.
     pub(crate) fn signature_verdict(&self) -> SignatureVerdict {
         self.binding.verdict(Some(&self.version))
     }
@@ -141,7 +139,6 @@ impl AgentRecord {
         }
     }
 
-    /// It as policies see it.
     pub(crate) fn shown_card(&self) -> ShownCard<'_> {
         ShownCard {
             agent: &self.agent,
@@ -197,21 +194,16 @@ pub(crate) async fn records_with(
         .collect())
 }
 
-/// The rows that belong to some agents.
+/// Rows by the agent, the domain or the source that they belong to.
 struct RowsBesideAgents {
-    /// The versions shown.
+    /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
-    /// By the domain.
     bindings: HashMap<i64, KeyBinding>,
-    /// By the domain.
     domains: HashMap<i64, domain::Model>,
-    /// By the agent.
     holds: HashMap<Uuid, Vec<hold::Model>>,
-    /// By the agent.
     sources: HashMap<Uuid, Vec<source::Model>>,
     /// The accounts that have registered a source, by the source.
     registrants: HashMap<i64, Vec<Uuid>>,
-    /// By the agent.
     waivers: HashMap<Uuid, Vec<waiver::Model>>,
 }
 
@@ -292,7 +284,6 @@ impl RowsBesideAgents {
     }
 }
 
-/// The sources of these agents, by agent.
 async fn sources_by_agent(
     on: &impl Handle,
     agents: &[Uuid],

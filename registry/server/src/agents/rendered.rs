@@ -55,9 +55,6 @@ pub(crate) async fn agent_rendered(
 }
 
 /// The entry of an agent that the caller may see.
-///
-/// # Errors
-/// As [`agent_rendered`].
 pub(crate) async fn agent_entry(
     context: &Context,
     caller: &Caller,
@@ -104,15 +101,11 @@ pub async fn agent_answered(
     parsed(&agent_rendered(context, caller, agent).await?)
 }
 
-/// A kept answer, parsed.
 pub(crate) fn parsed(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// The entry of an agent with that identifier, whoever may see it; `None` if there is none that anybody may see.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn any_entry(
     context: &Context,
     id: Uuid,

@@ -11,9 +11,6 @@ use crate::policy_sets::compiled;
 
 /// The set by which cards are admitted and domains registered in a write: the newest of all, also where this process does not
 /// show agents by it yet. One that this version of the program cannot compile admits nothing.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn admitting_set(
     context: &Context,
     on: &impl Handle,

@@ -11,14 +11,12 @@ use uuid::Uuid;
 
 use crate::visibility::{Openness, is_listed, visible_to};
 
-/// Agents with their holds and domains, with which everything that is read of agents begins.
+/// Agents, their holds by the agent, and their domains by the key: with these everything that is read of agents begins.
 #[derive(Debug)]
 pub(crate) struct AgentRows {
     /// In no order.
     pub(crate) agents: Vec<agent::Model>,
-    /// By the agent.
     pub(crate) holds: HashMap<Uuid, Vec<hold::Model>>,
-    /// By their keys.
     pub(crate) domains: HashMap<i64, domain::Model>,
 }
 
@@ -28,7 +26,6 @@ impl AgentRows {
         Self::of(on, agents_by_ids(on, ids).await?).await
     }
 
-    /// These agents, with the rows that belong to them.
     pub(crate) async fn of(
         on: &impl Handle,
         agents: Vec<agent::Model>,
@@ -52,7 +49,6 @@ impl AgentRows {
     }
 }
 
-/// The holds of these agents, by the agent.
 pub(crate) async fn holds_by_agent(
     on: &impl Handle,
     ids: &[Uuid],

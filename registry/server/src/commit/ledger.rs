@@ -80,9 +80,6 @@ impl<'a> Ledger<'a> {
     }
 
     /// The policies by which this act admits and registers, read once.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn admitting(
         &self,
         context: &Context,
@@ -419,9 +416,6 @@ impl<'a> Ledger<'a> {
 
     /// Writes everything, events last, and returns what was touched, which the caller commits and publishes by
     /// `commit_written`.
-    ///
-    /// # Errors
-    /// Where the database fails; nothing is kept then.
     pub async fn write(mut self, write: &Write) -> Result<Touched, AppError> {
         self.settle_new_versions();
         let mut agents: Vec<Uuid> = self

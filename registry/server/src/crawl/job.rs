@@ -42,7 +42,6 @@ fn reserved_places(context: &Context) -> usize {
     SINGLE_PLACES.min(context.config().crawler.concurrency / SINGLE_PLACES)
 }
 
-/// Starts the crawler.
 pub(crate) fn start(
     context: &Arc<Context>,
     on_outcome: OnOutcome,
@@ -89,7 +88,6 @@ pub async fn visits_lease(
     visits_permitted(context, leased).await
 }
 
-/// Leases the visits that are due in the database.
 struct DatabaseFrontier {
     context: Arc<Context>,
     /// Places that are kept for visits that were requested one by one.
@@ -180,7 +178,6 @@ impl Frontier for DatabaseFrontier {
     }
 }
 
-/// The visit of a domain.
 fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
     let registries = stands_behind_catalogs(domain);
     Visit {

@@ -50,11 +50,9 @@ struct FairSemaphoreState {
 #[derive(Debug)]
 struct WaitingCaller {
     key: CallerKey,
-    /// Its requests, the oldest first.
     requests: VecDeque<WaitingRequest>,
 }
 
-/// What waits for a permit.
 #[derive(Debug)]
 enum WaitingRequest {
     /// A future, which gets the permit.
@@ -64,7 +62,6 @@ enum WaitingRequest {
 }
 
 impl WaitingRequest {
-    /// Whether the client of the request has gone.
     fn is_cancelled(&self) -> bool {
         match self {
             Self::Permit(request) => request.is_closed(),
@@ -73,12 +70,10 @@ impl WaitingRequest {
     }
 }
 
-/// Work for a thread.
 pub(crate) trait QueuedWork: Send {
     /// Whether nobody waits for its result any more.
     fn is_cancelled(&self) -> bool;
 
-    /// Does it.
     fn run(self: Box<Self>);
 }
 
@@ -132,9 +127,6 @@ impl FairSemaphore {
 
     /// Has work of the caller done on a thread of the runtime under a permit, as soon as there is one. Where another caller
     /// takes its place in the full queue, it is dropped.
-    ///
-    /// # Errors
-    /// Where too many requests wait already.
     pub(crate) fn run(
         self: &Arc<Self>,
         key: CallerKey,
@@ -206,7 +198,6 @@ impl FairSemaphoreState {
         caller.map_or(0, |caller| caller.requests.len())
     }
 
-    /// Removes the requests whose clients have gone.
     fn remove_cancelled(&mut self) {
         for caller in &mut self.waiting {
             caller.requests.retain(|request| !request.is_cancelled());

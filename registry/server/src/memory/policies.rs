@@ -50,9 +50,7 @@ impl Admitting {
 /// Agents that may have to be put on hold, or released.
 #[derive(Debug)]
 pub(crate) enum Unsettled {
-    /// Whichever.
     All,
-    /// These.
     Some(BTreeSet<Uuid>),
 }
 
@@ -171,7 +169,6 @@ impl Policies {
         }
     }
 
-    /// The set that decides.
     pub(crate) fn in_force(&self) -> Arc<PolicySet> {
         Arc::clone(&self.sets.load().in_force)
     }

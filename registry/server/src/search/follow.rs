@@ -20,7 +20,6 @@ const POLL: Duration = Duration::from_millis(500);
 const MANY_EVENTS: u64 = 16;
 /// How long the commit after such a one waits for more events: each has a fixed cost, and writes a segment to be merged.
 const GATHER: Duration = Duration::from_millis(50);
-/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause after a failed rebuild. Each failed one reads every agent for nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);

@@ -93,7 +93,6 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
     Ok(true)
 }
 
-/// What the next events change in the index.
 struct NextChanges {
     documents: Vec<Document>,
     leaving: Vec<Uuid>,
@@ -135,10 +134,8 @@ fn changes_who_registered(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
-/// What events are about.
 struct Heard {
     agents: Vec<Uuid>,
-    /// The rows of these agents.
     rows: AgentRows,
 }
 
@@ -220,9 +217,6 @@ async fn changed_under_policies(
 
 /// Removes the documents of agents that wait for a decision by changed rules, so that no search finds them: the event of the
 /// decision brings them back, as what they are then. An index that is missing is built without them.
-///
-/// # Errors
-/// Where the index cannot be written.
 pub(crate) async fn remove_undecided(
     context: &Context,
     undecided: Vec<Uuid>,

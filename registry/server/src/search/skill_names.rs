@@ -15,10 +15,8 @@ const LOOKED_UP: usize = 12;
 /// The most agents that are asked for the name of one skill: of many skills a hit shows only some.
 const ASKED: usize = 5;
 
-/// Names of skills, by their ids.
 pub(crate) type SkillNames = BTreeMap<String, String>;
 
-/// The part of a stored hit that names its skills.
 #[derive(Deserialize)]
 struct StoredHit {
     skills: Vec<StoredSkill>,

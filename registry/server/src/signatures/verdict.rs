@@ -29,7 +29,6 @@ pub(crate) struct KeptVerdict {
     key: Option<String>,
     /// The URL of the key set that has this key.
     from: Option<String>,
-    /// The reason of the result.
     reason: String,
 }
 
@@ -97,14 +96,12 @@ impl KeptVerdict {
     }
 }
 
-/// The stored results of a version's signatures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredSignatures<'a> {
     /// The state without a proof of the domain and enrolled keys.
     signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
     thumbprints: &'a str,
-    /// The coverage of the version.
     standing: &'a Kept<CoverageLevel>,
 }
 

@@ -54,14 +54,12 @@ impl Group {
         all.filter(|row| row.ended_at.is_none())
     }
 
-    /// The agents of a domain.
     pub(crate) fn agents_of_domain(&self, domain: i64) -> impl Iterator<Item = &AgentState> {
         let ids = self.by_domain.agents.get(&domain);
         let ids = ids.into_iter().flatten();
         ids.filter_map(move |id| self.agents.get(id))
     }
 
-    /// The agents of a domain without a source.
     pub(crate) fn unfed_of(&self, domain: i64) -> Vec<Uuid> {
         let fed: BTreeSet<Uuid> = self
             .of_domain(domain)

@@ -27,7 +27,6 @@ use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;
 
-/// The limits of a host after a visit.
 #[derive(Debug)]
 pub(crate) struct HostLimits {
     /// The pause before the next visit, microseconds: the registry's spacing, or the host's `Retry-After`.
@@ -49,7 +48,6 @@ pub(crate) struct Group {
     /// The decisions of persons on those agents, oldest first.
     pub(crate) decisions: HashMap<Uuid, Vec<decision::Model>>,
     pub(crate) accounts: HashMap<Uuid, account::Model>,
-    /// The keys enrolled for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
     /// The coverage of those sources.
     pub(crate) standings: SourceCoverage,
@@ -208,7 +206,6 @@ impl Group {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The binding of a source's signing keys to its domain.
     pub(crate) fn key_binding(&self, source: i64) -> KeyBinding {
         let row = self.sources.get(&source);
         let domain = row.and_then(|row| self.domains.get(&row.domain_id));
@@ -217,7 +214,6 @@ impl Group {
         })
     }
 
-    /// The agent of a source.
     pub(crate) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
         self.sources.get(&source)?.agent_id
     }
@@ -377,7 +373,6 @@ impl Group {
         }
     }
 
-    /// Writes sources, domains and attempts.
     pub(crate) async fn write_crawl(
         &mut self,
         write: &Write,

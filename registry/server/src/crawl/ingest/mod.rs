@@ -64,9 +64,6 @@ const NO_CARD_ANY_MORE: &str = "this URL has brought the card of an agent, which
 
 /// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
 /// made that visit.
-///
-/// # Errors
-/// Where the database fails; nothing of the group is stored then.
 pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), AppError> {
     let now = context.now();
     let write = context.store.write().await?;

@@ -72,7 +72,6 @@ pub(crate) async fn add_version(
     Ok(())
 }
 
-/// The bytes of the version before a new one.
 async fn previous_body(
     write: &Write,
     ledger: &Ledger<'_>,
@@ -147,7 +146,6 @@ fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
     group.changed.push((state.agent.id, keep));
 }
 
-/// Records the source and origin of a version.
 pub(crate) fn note_giver(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
@@ -174,7 +172,6 @@ fn count_change(agent: &mut agent::Model, now: i64) {
     agent.changes = agent.changes.saturating_add(1);
 }
 
-/// The key of a version.
 fn key_of(row: &version::Model) -> VersionKey {
     VersionKey {
         id: row.id,

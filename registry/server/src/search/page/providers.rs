@@ -16,7 +16,6 @@ const LOOKED_UP: usize = 12;
 /// Names of providers, by their value in the filter.
 pub(crate) type ProviderNames = BTreeMap<String, String>;
 
-/// The part of a stored hit that names its provider.
 #[derive(Deserialize)]
 struct StoredHit {
     provider: Option<StoredProvider>,
@@ -27,7 +26,6 @@ struct StoredProvider {
     organization: Option<String>,
 }
 
-/// The names in these hits.
 pub(crate) fn names_in(hits: &[Hit]) -> ProviderNames {
     let providers = hits.iter().filter_map(|hit| hit.summary.provider.as_ref());
     let names = providers.filter_map(|provider| provider.organization.as_deref());
@@ -58,7 +56,6 @@ pub(crate) async fn provider_names(
     names
 }
 
-/// The name of the provider in a hit.
 fn name_in(_: &str, hit: &[u8]) -> Option<String> {
     let stored: StoredHit = serde_json::from_slice(hit).ok()?;
     stored.provider?.organization
