@@ -8,7 +8,7 @@ use std::fmt;
 /// verify, never the signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// `EdDSA` with Ed25519.
+    /// `EdDSA`, with Ed25519 alone.
     EdDsa,
     /// `ES256`: ECDSA on P-256 with SHA-256.
     Es256,
