@@ -1,8 +1,5 @@
-//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said.
-#![allow(
-    missing_docs,
-    reason = "a table is described at its module, and a column where its name does not say what it is"
-)]
+//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said. A table is
+//! described at its module, and a column where its name does not say what it is.
 
 /// Gives each column with an enum of the domain a method of its name, which fails where this program does not know the value.
 macro_rules! enum_columns {
