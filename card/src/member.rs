@@ -251,7 +251,6 @@ pub(crate) fn is_spelling(spelling: &str, name: &str) -> bool {
     same && rest.next().is_none()
 }
 
-/// `protocolVersion` as `protocol_version`.
 pub(crate) fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for character in name.chars() {

@@ -41,7 +41,7 @@ pub struct AgentCard {
     /// Alternatives of which a caller must meet one; empty if the card requires nothing.
     #[serde(default)]
     pub security: Vec<SecurityRequirement>,
-    /// Human-readable documentation.
+    /// URL of documentation for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documentation_url: Option<String>,
     /// A picture of the agent. Displayed as a link, never fetched.
@@ -62,10 +62,10 @@ pub struct AgentCard {
 /// The organisation behind an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
-    /// The organisation's name.
+    /// The name of the organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
-    /// The organisation's site.
+    /// The site of the organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -112,7 +112,7 @@ pub struct Capabilities {
 /// A protocol extension the agent supports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extension {
-    /// The extension's identifier.
+    /// The identifier of the extension.
     pub uri: String,
     /// How the agent uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,6 @@ const MAX_POINTER_BYTES: usize = 1_024;
 /// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pointer<'a> {
-    /// The whole document.
     Root,
     Name(&'a Pointer<'a>, &'a str),
     Index(&'a Pointer<'a>, usize),

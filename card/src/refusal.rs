@@ -25,7 +25,7 @@ pub enum ParseError {
         line: usize,
         /// Byte in that line, from 1; 0 is the end of the previous line.
         column: usize,
-        /// The parser's error.
+        /// What the parser says.
         text: String,
     },
     /// The document is not a card.

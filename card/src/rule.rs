@@ -21,7 +21,7 @@ named_enum! {
 /// One rule: what it requires, its severity, and how to fix a breach.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable identifier, `<subject>.<matter>`.
+    /// Stable identifier of the rule, `<subject>.<matter>`.
     pub id: &'static str,
     /// The severity of a breach.
     pub severity: Severity,

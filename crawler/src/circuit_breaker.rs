@@ -46,7 +46,7 @@ pub enum Party {
 /// One fetch of a source, as far as the breaker needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchReport {
-    /// Whether it failed.
+    /// Whether the fetch failed.
     pub failed: bool,
     /// Whether the fetch before it failed too.
     pub was_failing: bool,

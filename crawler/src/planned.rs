@@ -23,7 +23,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// An empty plan.
+    /// A plan without any visits.
     pub fn new(now: OffsetDateTime) -> Self {
         debug_assert!(MAX_INTERVAL * (1.0 + JITTER) <= SLOT * i32::try_from(SLOTS).unwrap_or(0));
         Self {

@@ -42,11 +42,11 @@ pub enum FetchResult {
         /// Position within the interval.
         phase: u32,
     },
-    /// A changed card.
+    /// The card has changed.
     Changed,
-    /// An unchanged card.
+    /// The card has not changed.
     Unchanged,
-    /// A failure.
+    /// The fetch has failed.
     Failed {
         /// Failures in a row, this one included.
         failures: u32,
@@ -64,7 +64,7 @@ pub enum FetchResult {
 pub struct NextDue {
     /// When the source is due.
     pub at: OffsetDateTime,
-    /// The adaptive interval.
+    /// The adaptive interval to pass in.
     pub interval: Duration,
 }
 

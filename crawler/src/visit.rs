@@ -48,7 +48,7 @@ pub enum Slot {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
     },
-    /// Exactly this URL.
+    /// Exactly this URL, a card's.
     Url {
         /// URL of the card.
         url: Url,
@@ -98,7 +98,7 @@ pub struct Validators {
     pub url: String,
     /// `ETag` as received, quotes and weakness included.
     pub etag: Option<String>,
-    /// `Last-Modified` as received.
+    /// `Last-Modified`, exactly as received.
     pub last_modified: Option<String>,
 }
 
@@ -149,11 +149,11 @@ impl SourceOutcome {
 /// One request with the redirects that it followed, or one refusal to make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// When it began.
+    /// When the request began.
     pub at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: String,
-    /// How it ended.
+    /// How the request ended.
     pub outcome: AttemptOutcome,
     /// The HTTP status, where there was a response.
     pub status: Option<u16>,

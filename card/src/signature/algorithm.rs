@@ -8,7 +8,7 @@ named_enum! {
     /// Nothing else is accepted: no `none`, nothing with a shared secret. The key's type determines which of them it may
     /// verify, never the signature.
     pub enum Algorithm {
-        /// `EdDSA` with Ed25519.
+        /// `EdDSA`, with Ed25519 alone.
         EdDsa = "EdDSA",
         /// `ES256`: ECDSA on P-256 with SHA-256.
         Es256 = "ES256",

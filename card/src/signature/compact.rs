@@ -72,7 +72,7 @@ impl<'t> SignedClaims<'t> {
         })
     }
 
-    /// The header's `typ`.
+    /// The `typ` of the header.
     pub fn typ(&self) -> Option<&str> {
         self.typ.as_deref()
     }

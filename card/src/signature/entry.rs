@@ -9,7 +9,7 @@ pub const MAX_SIGNATURES: usize = 16;
 /// The result of verifying one signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VerificationResult {
-    /// The signature verifies.
+    /// The signature verifies with a key.
     Valid {
         /// The form of the card that it covers.
         form: CanonicalForm,

@@ -212,7 +212,7 @@ pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> boo
 /// A public key, as big-endian bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublicKey {
-    /// Ed25519: 32 bytes.
+    /// Ed25519, always 32 bytes.
     Ed25519(Vec<u8>),
     /// P-256, uncompressed: 4, 32 bytes of x, 32 bytes of y.
     P256(Vec<u8>),

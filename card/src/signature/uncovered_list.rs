@@ -8,7 +8,7 @@ pub const MAX_UNCOVERED: usize = 1_000;
 /// Subject of a member that is not covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Concern {
-    /// How callers authenticate.
+    /// How its callers authenticate.
     Security,
     /// Address of the agent.
     Address,

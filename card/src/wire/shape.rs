@@ -9,7 +9,7 @@ use crate::member::Members;
 pub(super) struct CardShape {
     pub(super) family: Family,
     pub(super) reason: &'static str,
-    /// As `Major.Minor`.
+    /// As `Major.Minor`, where known.
     pub(super) flat_version: Option<String>,
     /// Whether the flat address's version comes from the family alone.
     pub(super) dated_by_form: bool,

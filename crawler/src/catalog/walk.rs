@@ -28,7 +28,7 @@ pub struct WalkedCatalog {
     pub cards: Vec<CatalogEntry>,
     /// The registries of the catalog's own host, each identifier once, at most [`MAX_REGISTRIES`].
     pub registries: Vec<ListedRegistry>,
-    /// The skipped entries.
+    /// The entries that were skipped.
     pub findings: Findings,
     /// Whether everything was read.
     pub complete: bool,
@@ -44,7 +44,6 @@ pub struct CatalogWalk<'a> {
     queue: VecDeque<NestedCatalog>,
     known: HashMap<String, usize>,
     cards: Vec<CatalogEntry>,
-    /// By identifier.
     registries: BTreeMap<String, ListedRegistry>,
     inline: usize,
     findings: Findings,

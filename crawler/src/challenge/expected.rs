@@ -56,7 +56,7 @@ impl Nonce {
 pub struct Expected<'a> {
     /// The account's URI. It enters every value byte for byte.
     pub account: &'a str,
-    /// The challenge's nonce.
+    /// The nonce of the challenge.
     pub nonce: &'a Nonce,
 }
 

@@ -12,7 +12,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// A block of addresses that the guard refuses, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// The addresses.
+    /// The addresses that it contains.
     pub net: IpNet,
     /// The purpose, as part of a sentence.
     pub purpose: &'static str,

@@ -41,9 +41,9 @@ pub struct GuardConfig {
 /// Ports that are fetched. Port 0 never is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowPorts {
-    /// Every port.
+    /// Every port but 0.
     Any,
-    /// These ports.
+    /// These ports and no others.
     List(Vec<u16>),
 }
 

@@ -20,7 +20,7 @@ pub enum GuardRefusal {
         "this is not a domain: {reason}; give a host such as agents.example.com, with :port if it is not 443"
     )]
     NotADomain { reason: String },
-    /// Longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
+    /// It is longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
     #[error(
         "the URL is {bytes} bytes long; at most {} are allowed",
         super::MAX_URL_BYTES

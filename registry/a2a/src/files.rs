@@ -23,7 +23,7 @@ pub struct AgentFile {
 /// The content of a file in an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
-    /// The bytes themselves.
+    /// The content as bytes.
     Bytes(Vec<u8>),
     /// A value of JSON.
     Data(Value),

@@ -57,7 +57,7 @@ text_enum! {
     /// Who may find an agent.
     Visibility {
         Public = "public",
-        /// Any signed-in caller.
+        /// Every caller who has signed in.
         Internal = "internal",
         Restricted = "restricted",
     }

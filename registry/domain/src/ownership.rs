@@ -34,7 +34,6 @@ text_enum! {
 text_enum! {
     /// The method of a proof. A later one is stronger.
     Method {
-        /// An admin's vouch.
         Operator = "operator",
         /// A file on the site.
         Http = "http",

@@ -21,7 +21,7 @@ impl Timestamp {
         Self(self.0.saturating_add(microseconds))
     }
 
-    /// Days since 1970.
+    /// Whole days since 1970.
     pub fn day(self) -> i32 {
         i32::try_from(self.0.div_euclid(DAY)).unwrap_or(i32::MAX)
     }

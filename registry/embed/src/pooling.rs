@@ -7,7 +7,6 @@ use super::error::ModelError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
-    /// Their mean.
     Mean,
     /// The first vector, which represents the whole text.
     Cls,

@@ -1,7 +1,7 @@
 //! How deep a policy is nested, and how large it is: Cedar reads, rewrites and drops conditions by recursion, and a stack
 //! has an end.
 
-/// Brackets within brackets.
+/// Depth of brackets within brackets.
 pub(crate) const MAX_BRACKETS: usize = 100;
 /// Signs of operators, each of which can make a condition one level deeper.
 pub(crate) const MAX_OPERATORS: usize = 500;

@@ -12,9 +12,9 @@ use crate::set::PolicySet;
 /// The policies of a set that match a resource, by their places in the set, apart from those that are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matches {
-    /// Their conditions hold.
+    /// Policies whose conditions hold.
     pub matching: BTreeSet<u16>,
-    /// Their conditions could not be evaluated: each counts as a forbid.
+    /// Policies whose conditions could not be evaluated: each counts as a forbid.
     pub failed: BTreeSet<u16>,
 }
 

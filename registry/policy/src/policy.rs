@@ -46,9 +46,9 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Unless another forbids.
+    /// Decides unless another one forbids.
     Permit,
-    /// Whatever others permit.
+    /// Decides whatever others permit.
     Forbid,
 }
 

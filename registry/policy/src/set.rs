@@ -47,7 +47,6 @@ struct Compiled {
 /// The policies about one action, each as a permit for everybody under its place in the set.
 #[derive(Debug, Default)]
 struct Questions {
-    /// Those with conditions.
     conditional: CedarSet,
     /// Those that match every resource.
     always: BTreeSet<u16>,

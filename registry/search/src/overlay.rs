@@ -23,7 +23,6 @@ pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 /// A changed agent, with its new visibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedAgent {
-    /// Id of the agent.
     pub id: Uuid,
     /// Labels of which a caller must hold one.
     pub visible_to: Vec<String>,
@@ -42,7 +41,6 @@ impl ChangedAgent {
     }
 }
 
-/// New visibility of a changed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AgentChange {
     seq: i64,
@@ -68,7 +66,6 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// An empty overlay for at most `limit` agents.
     pub fn new(limit: usize) -> Self {
         Self {
             changed: HashMap::new(),
@@ -151,7 +148,6 @@ impl Overlay {
         self.version
     }
 
-    /// Number of changed agents in the overlay.
     pub fn len(&self) -> usize {
         self.changed.len()
     }
@@ -172,7 +168,7 @@ impl Overlay {
         }
         let mut excluded = (*self.excluded).clone();
         for reader in searcher.segment_readers() {
-            let terms = reader.inverted_index(fields.id)?;
+            let terms = fields.keys.index(reader)?;
             for id in &self.unresolved {
                 let Some(mut postings) =
                     terms.read_postings(&fields.id_term(*id), IndexRecordOption::Basic)?
@@ -202,7 +198,6 @@ impl Overlay {
     }
 }
 
-/// Whether a document is of an agent that was listed.
 fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
     let column = reader.fast_fields().str(Facet::Lifecycle.as_str())?;
     let Some(column) = column else {

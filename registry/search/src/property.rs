@@ -12,6 +12,7 @@ use super::bits::Bits;
 use super::collect::smaller;
 use super::document::Document;
 use super::error::IndexError;
+use super::keys::KeyKind;
 use super::request::SearchRequest;
 use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
 
@@ -38,18 +39,15 @@ pub enum Property {
 /// A condition on one property: any of these values, or none where there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFilter {
-    /// The property.
     pub property: Property,
     /// The values of which an agent must have one.
     pub values: Vec<String>,
 }
 
-/// Values of a property to be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCount {
     /// The property; not [`Property::Identifier`], which every agent has another value of.
     pub property: Property,
-    /// The most values returned.
     pub limit: usize,
     /// The least count of a value that is counted at all.
     pub least: u64,
@@ -60,23 +58,20 @@ pub struct ValueCount {
 pub struct ValueCounts {
     /// Values with the number of agents that have them.
     pub values: Vec<(String, u64)>,
-    /// The sum of the counts of all other values.
     pub other_count: u64,
 }
 
 impl Property {
-    /// The term of one of its values.
     pub(super) fn term(&self, fields: &Fields, value: &str) -> Term {
         match self {
-            Self::Facet(facet) => Term::from_field_text(fields.exact(*facet), value),
-            Self::Attribute(path) => {
-                Term::from_field_text(fields.attribute, &attribute_key(path, value))
-            }
-            Self::Identifier => Term::from_field_text(fields.identifier, value),
+            Self::Facet(facet) => fields.keys.facet(*facet, value),
+            Self::Attribute(path) => fields
+                .keys
+                .term(KeyKind::Attribute, &attribute_key(path, value)),
+            Self::Identifier => fields.keys.term(KeyKind::Identifier, value),
         }
     }
 
-    /// Whether an agent has this value.
     pub(super) fn is_of(&self, agent: &Document, value: &str) -> bool {
         match self {
             Self::Facet(facet) => super::membership::has_exactly(agent, *facet, value),
@@ -88,7 +83,6 @@ impl Property {
         }
     }
 
-    /// The column of its values.
     fn column(&self) -> &'static str {
         match self {
             Self::Facet(facet) => facet.as_str(),
@@ -114,7 +108,6 @@ pub(super) fn attribute_key(path: &str, value: &str) -> String {
 /// The matches of a query, one set for each segment.
 struct MatchSets;
 
-/// The matches of one segment so far.
 struct SegmentSet(SegmentOrdinal, Bits);
 
 impl Collector for MatchSets {

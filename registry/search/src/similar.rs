@@ -31,7 +31,6 @@ use super::statistics::{QueryStatistics, Statistics};
 use super::{Index, IndexView, Inner};
 use crate::vectors::{NO_SLOT, SlotBits, Vectors};
 
-/// The most agents that [`Index::similar`] returns.
 pub const MAX_SIMILAR: usize = 20;
 
 /// The most words of an agent that similar ones are searched by.
@@ -41,12 +40,10 @@ const COMPARED_WORDS: usize = 400;
 /// Least score of a similar agent, as a part of the agent's own: one rare word among many makes no agent similar.
 const OWN_SHARE: Score = 0.1;
 
-/// A search for the agents that are similar to one.
 #[derive(Debug, Clone, Default)]
 pub struct SimilarRequest {
     /// Id of the agent. Whether the caller may see it has to be decided before.
     pub id: Uuid,
-    /// The caller's visibility labels.
     pub visible_to: Vec<String>,
     /// Visibility labels of the caller's class, whose word statistics count.
     pub class: Vec<String>,
@@ -56,7 +53,6 @@ pub struct SimilarRequest {
     pub vectors: Option<(Arc<Vectors>, f32)>,
 }
 
-/// The response to a [`SimilarRequest`].
 #[derive(Debug, Clone, Default)]
 pub struct SimilarAgents {
     /// The most similar agents first.
@@ -70,9 +66,6 @@ pub struct SimilarAgents {
 impl Index {
     /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
     /// for one that is missing.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
     pub fn sees(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
@@ -81,7 +74,7 @@ impl Index {
         let mut sees = false;
         for reader in view.searcher.segment_readers() {
             let seen = filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.id)?;
+            let terms = inner.fields.keys.index(reader)?;
             if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
                 sees |= seen.among(postings).next().is_some();
             }
@@ -143,7 +136,7 @@ impl Inner {
     fn address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
-            let terms = reader.inverted_index(self.fields.id)?;
+            let terms = self.fields.keys.index(reader)?;
             let Some(mut postings) = terms.read_postings(&term, IndexRecordOption::Basic)? else {
                 continue;
             };
@@ -180,7 +173,6 @@ impl SimilarSearch<'_> {
         address == self.own || own.is_some() && own == self.group(address)
     }
 
-    /// Duplicates of the agent that pass the filter.
     fn duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
         let Some(group) = self.group(self.own) else {
             return Ok(None);
@@ -342,7 +334,6 @@ impl SimilarSearch<'_> {
         Ok(entries)
     }
 
-    /// Score of the agent itself.
     fn own_score(
         &self,
         statistics: &QueryStatistics,

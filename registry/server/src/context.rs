@@ -79,6 +79,8 @@ pub struct Context {
 pub struct Wake {
     /// A visit may have become due.
     pub visits: Notify,
+    /// Another process may have made a visit due; every event that it appends is a sign of that.
+    pub foreign_visits: Notify,
     /// A check of a domain's proofs may have become due.
     pub checks: Notify,
     /// Another process may have appended an event.
@@ -100,7 +102,6 @@ pub struct Wake {
 }
 
 impl Context {
-    /// The present time.
     pub fn now(&self) -> Timestamp {
         self.clock.now().into()
     }
@@ -110,7 +111,6 @@ impl Context {
         self.clock.monotonic()
     }
 
-    /// The clock that everything here uses.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -120,7 +120,6 @@ impl Context {
         self.wake.events.subscribe()
     }
 
-    /// The configuration in force.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -130,7 +129,6 @@ impl Context {
         self.store.damaged_bodies().count()
     }
 
-    /// The search index.
     pub const fn index(&self) -> &Index {
         &self.index
     }

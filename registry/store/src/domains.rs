@@ -141,6 +141,22 @@ pub async fn sources_of(
         .await?)
 }
 
+/// The live sources of these agents, oldest first.
+pub async fn sources_of_agents(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<source::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(source::Entity::find()
+        .filter(source::Column::AgentId.is_in(padded(agents)))
+        .filter(source::Column::EndedAt.is_null())
+        .order_by_asc(source::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
 /// The sources of a domain that ended with their agents.
 pub async fn sources_retired(
     on: &impl Handle,
@@ -236,7 +252,6 @@ impl Write {
             .await?)
     }
 
-    /// Adds a proof.
     pub async fn proof_insert(&self, row: proof::Model) -> Result<(), StoreError> {
         let active = unnumbered(row, |active: &mut proof::ActiveModel| active.id = unset());
         proof::Entity::insert(active)
@@ -360,7 +375,6 @@ impl Write {
         Ok(())
     }
 
-    /// Ends this source.
     pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         self.changed.everywhere();
         source::Entity::update_many()

@@ -64,7 +64,7 @@ pub struct Given<'a> {
 pub enum CredentialChoice<'a> {
     /// With these credentials, without duplicates; those set by hand are not included.
     With(Vec<Credential>),
-    /// Without any credentials.
+    /// Without any credentials at all.
     Free,
     /// Not with the caller's credentials, but with one of these alternatives, which are empty if unreadable.
     Closed(Vec<Vec<AuthScheme<'a>>>),

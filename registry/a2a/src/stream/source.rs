@@ -24,7 +24,7 @@ const FRAMING: usize = 1024 * 1024;
 /// The bytes read so far, of all responses that belong to one stream.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// Since the beginning.
+    /// Since the stream began.
     total: AtomicUsize,
     /// Since the last event was complete.
     pending: AtomicUsize,
