@@ -33,8 +33,8 @@ pub struct Rule {
     pub hint: &'static str,
 }
 
-/// Defines a table of rules, with a constant for each. A row has the rule's identifier, its severity and its section, then
-/// what it requires, then how to fix a breach.
+/// Defines a table of rules, with a constant for each. A row has the rule's identifier, its severity and its section,
+/// then what it requires, then how to fix a breach.
 macro_rules! rule_table {
     (
         $(#[$meta:meta])*

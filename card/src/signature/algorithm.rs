@@ -5,8 +5,8 @@ use crate::named_enum;
 named_enum! {
     /// A signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1).
     ///
-    /// Nothing else is accepted: no `none`, nothing with a shared secret. The key's type determines which of them it may
-    /// verify, never the signature.
+    /// Nothing else is accepted: no `none`, nothing with a shared secret. The key's type determines which of them it
+    /// may verify, never the signature.
     pub enum Algorithm {
         /// `EdDSA`, with Ed25519 alone.
         EdDsa = "EdDSA",

@@ -13,8 +13,8 @@ section! {
     pub struct A2aConfig {
         /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
         pub enabled: bool = true,
-        /// Whether A2A 0.3 clients are served too: with the members that they need in the card, which the published schema
-        /// of 1.0 does not define, and with the methods of 0.3.
+        /// Whether A2A 0.3 clients are served too: with the members that they need in the card, which the published
+        /// schema of 1.0 does not define, and with the methods of 0.3.
         pub serve_0_3: bool = true,
         /// Name on the card. Empty: `Agent registry at` and the host.
         pub name: String,
@@ -38,8 +38,8 @@ section! {
         /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces their
         /// oldest.
         pub anonymous_tasks_per_address: u32 = 200,
-        /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that has
-        /// most.
+        /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that
+        /// has most.
         pub anonymous_tasks: u32 = 2000,
         /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
         pub tasks: u32 = 50_000,

@@ -23,15 +23,16 @@ section! {
     /// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
     /// these lists open nothing for the crawler.
     pub struct EmbeddingConfig {
-        /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is used.
+        /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is
+        /// used.
         pub url: String,
         /// The model's name at the endpoint.
         pub model: String,
         /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
         /// determined by a request at the start.
         pub dimensions: Option<usize>,
-        /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`. It is
-        /// never shown.
+        /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`. It
+        /// is never shown.
         pub key: Secret,
         /// A file with the key, instead of `key`.
         pub key_file: Option<PathBuf>,

@@ -23,8 +23,8 @@ const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
 section! {
     /// `[federation]`: peers that speak ARD, and how long a search waits for them.
     ///
-    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
-    /// these lists open nothing for others.
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
+    /// and these lists open nothing for others.
     pub struct FederationConfig {
         /// Milliseconds that a search waits for all peers together.
         pub deadline_ms: u64 = 1_500,

@@ -29,8 +29,8 @@ const MAX_ABSENCE_DAYS: u16 = 365;
 section! {
     /// `[identity]`: identity providers (OpenID Connect).
     ///
-    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
-    /// these lists open nothing for others.
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
+    /// and these lists open nothing for others.
     pub struct IdentityConfig {
         /// Networks that may be reached although they are private or loopback.
         pub allow_networks: Vec<IpNet>,
@@ -61,14 +61,15 @@ section! {
         pub title: String,
         /// The registry's name at the provider. Empty: no one can sign in with it, and it only issues access tokens.
         pub client_id: String,
-        /// The registry's secret at the provider. Preferably set in the environment or in `client_secret_file`. It is never
-        /// shown.
+        /// The registry's secret at the provider. Preferably set in the environment or in `client_secret_file`. It is
+        /// never shown.
         pub client_secret: Secret,
         /// A file with the secret, instead of `client_secret`.
         pub client_secret_file: Option<PathBuf>,
         /// The scopes to ask for.
         pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec(),
-        /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is accepted.
+        /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is
+        /// accepted.
         pub audiences: Vec<String>,
         /// The claim with a person's groups.
         pub groups_claim: String = "groups".to_owned(),

@@ -1,7 +1,7 @@
 //! A macro for sections of the configuration.
 
-/// Defines a section of the configuration, or a table of one. What stands behind a key is its default; the default of any other
-/// key is that of its type.
+/// Defines a section of the configuration, or a table of one. What stands behind a key is its default; the default of
+/// any other key is that of its type.
 macro_rules! section {
     (
         $(#[$meta:meta])*

@@ -241,7 +241,8 @@ section! {
         pub model: String,
         /// Milliseconds that a search waits for the vector of its query, before it falls back to full text alone.
         pub embed_timeout: u64 = 50,
-        /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no limit.
+        /// Maximum number of agents that are embedded per second, to leave processor time for other work; 0 for no
+        /// limit.
         pub embed_rate: u32 = 100,
     }
 }
@@ -275,8 +276,8 @@ section! {
         pub body_seconds: u64 = 30,
         /// Seconds without progress after which a client that does not read its response is disconnected.
         pub write_seconds: u64 = 30,
-        /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an address
-        /// without any may read a response of any size.
+        /// Megabytes of responses that one address has not read yet. Responses of up to 64 KiB do not count, and an
+        /// address without any may read a response of any size.
         pub unread_megabytes_per_address: u64 = 32,
         /// Size of a JSON request in bytes.
         pub json_bytes: usize = 64 * 1024,
@@ -286,8 +287,8 @@ section! {
         pub filters: usize = 20,
         /// Facets of one search.
         pub facets: usize = 12,
-        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one
-        /// account; callers without one have half as many slots of their own.
+        /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for
+        /// one account; callers without one have half as many slots of their own.
         pub streams: usize = 100,
         /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
         pub card_cache_megabytes: u64 = 128,

@@ -240,7 +240,8 @@ impl FromRequest for CardReader {
     }
 }
 
-/// Extractors of the caller and of the registry that is called. What stands behind a name accepts the caller, or refuses it.
+/// Extractors of the caller and of the registry that is called. What stands behind a name accepts the caller, or
+/// refuses it.
 macro_rules! callers {
     ($($(#[$meta:meta])* $name:ident $(<$permission:ident>)? = $judge:expr;)+) => {$(
         $(#[$meta])*
@@ -285,8 +286,8 @@ callers! {
         admit_write(request, &caller)?;
         Ok(caller)
     };
-    /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
-    /// only reads changes nothing. Those without a token are counted by address.
+    /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of
+    /// somebody who only reads changes nothing. Those without a token are counted by address.
     AnyoneAsking = |caller, request| {
         if caller.account.is_some() {
             caller.demand(Permission::Register)?;
