@@ -4,11 +4,7 @@
 pub mod a2a_task {
     use a2a_registry_domain::task_state::TaskState;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "a2a_tasks")]
-    pub struct Model {
+    table_row! { "a2a_tasks":
         /// Identifier, random: whoever knows that of a task without an account may read it.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,

@@ -4,12 +4,9 @@
 pub mod account {
     use a2a_registry_domain::role::{Role, Roles};
 
-    use crate::entity::prelude::*;
     use crate::error::CorruptRow;
 
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "accounts")]
-    pub struct Model {
+    table_row! { "accounts":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub name: String,
@@ -56,11 +53,7 @@ pub mod account {
 pub mod token {
     use a2a_registry_domain::role::Scopes;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "tokens")]
-    pub struct Model {
+    table_row! { "tokens":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub account_id: Uuid,
@@ -100,11 +93,7 @@ pub(super) fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
 pub mod session {
     use a2a_registry_domain::role::Scopes;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "sessions")]
-    pub struct Model {
+    table_row! { "sessions":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub account_id: Uuid,
@@ -136,11 +125,7 @@ pub mod session {
 
 /// Whom of an issuer an account is.
 pub mod identity {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "identities")]
-    pub struct Model {
+    table_row! { "identities":
         /// The URL of the issuer.
         #[sea_orm(primary_key, auto_increment = false)]
         pub issuer: String,
@@ -158,11 +143,7 @@ pub mod identity {
 
 /// An attempt to sign in with an identity provider that has begun a session, until it expires.
 pub mod used_attempt {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "used_sign_in_attempts")]
-    pub struct Model {
+    table_row! { "used_sign_in_attempts":
         /// SHA-256 of what the provider hands back, lower hex.
         #[sea_orm(primary_key, auto_increment = false)]
         pub state: String,
@@ -172,11 +153,7 @@ pub mod used_attempt {
 
 /// A group of accounts. Groups of two origins are two groups, whatever their names.
 pub mod account_group {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "account_groups")]
-    pub struct Model {
+    table_row! { "account_groups":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         /// Who says who is in it: `admin`, or an issuer.
@@ -189,11 +166,7 @@ pub mod account_group {
 
 /// An account in a group.
 pub mod group_member {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "group_members")]
-    pub struct Model {
+    table_row! { "group_members":
         #[sea_orm(primary_key, auto_increment = false)]
         pub group_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
@@ -203,11 +176,7 @@ pub mod group_member {
 
 /// A value that must survive a restart.
 pub mod setting {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "settings")]
-    pub struct Model {
+    table_row! { "settings":
         #[sea_orm(primary_key, auto_increment = false)]
         pub key: String,
         pub value: String,

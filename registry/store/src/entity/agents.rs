@@ -4,11 +4,7 @@
 pub mod agent {
     use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "agents")]
-    pub struct Model {
+    table_row! { "agents":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub domain_id: i64,
@@ -124,11 +120,7 @@ pub mod agent {
 pub mod hold {
     use a2a_registry_domain::lifecycle::Hold;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "holds")]
-    pub struct Model {
+    table_row! { "holds":
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
@@ -149,11 +141,7 @@ pub mod hold {
 
 /// Received bytes, by their digest.
 pub mod body {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "bodies")]
-    pub struct Model {
+    table_row! { "bodies":
         /// `sha256:` and 64 hex digits.
         #[sea_orm(primary_key, auto_increment = false)]
         pub digest: String,
@@ -168,11 +156,7 @@ pub mod version {
     use a2a_registry_domain::review::{ChangeClass, VersionState};
     use a2a_registry_domain::signature::SignatureState;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "versions")]
-    pub struct Model {
+    table_row! { "versions":
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
@@ -223,11 +207,7 @@ pub mod version {
 
 /// A source that gave a version of a card.
 pub mod version_source {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "version_sources")]
-    pub struct Model {
+    table_row! { "version_sources":
         #[sea_orm(primary_key, auto_increment = false)]
         pub version_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]

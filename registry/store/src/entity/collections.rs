@@ -2,11 +2,7 @@
 
 /// A collection: the agents that fit a filter.
 pub mod collection {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "collections")]
-    pub struct Model {
+    table_row! { "collections":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         #[sea_orm(unique)]
@@ -26,11 +22,7 @@ pub mod collection {
 
 /// A search that an account has saved.
 pub mod saved_search {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "saved_searches")]
-    pub struct Model {
+    table_row! { "saved_searches":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub account_id: Uuid,
@@ -47,11 +39,8 @@ pub mod feed {
     use a2a_registry_domain::role::Scopes;
 
     use super::super::accounts::known_scopes;
-    use crate::entity::prelude::*;
 
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "feeds")]
-    pub struct Model {
+    table_row! { "feeds":
         #[sea_orm(primary_key, auto_increment = false)]
         pub account_id: Uuid,
         /// The hash of its secret.

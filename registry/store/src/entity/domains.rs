@@ -5,11 +5,7 @@ pub mod domain {
     use a2a_registry_domain::ownership::{DomainState, OptOut};
     use a2a_registry_domain::timestamp::Timestamp;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "domains")]
-    pub struct Model {
+    table_row! { "domains":
         #[sea_orm(primary_key)]
         pub id: i64,
         /// `host` or `host:port`.
@@ -114,11 +110,7 @@ pub mod domain {
 pub mod proof {
     use a2a_registry_domain::ownership::Method;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "proofs")]
-    pub struct Model {
+    table_row! { "proofs":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -151,11 +143,7 @@ pub mod proof {
 pub mod source {
     use a2a_registry_domain::source::{SourceKind, SourceState};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "sources")]
-    pub struct Model {
+    table_row! { "sources":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -228,11 +216,7 @@ pub mod source {
 
 /// One request to an origin.
 pub mod attempt {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "attempts")]
-    pub struct Model {
+    table_row! { "attempts":
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
         /// Its number modulo the number of stored attempts: a new one replaces the oldest.
@@ -276,11 +260,7 @@ pub mod pace {
 
 /// The totals of a source on one day.
 pub mod source_day {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "source_days")]
-    pub struct Model {
+    table_row! { "source_days":
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
         /// Days since 1970, UTC.
@@ -297,11 +277,7 @@ pub mod source_day {
 pub mod source_registrant {
     use a2a_registry_domain::role::Role;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "source_registrants")]
-    pub struct Model {
+    table_row! { "source_registrants":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub source_id: i64,

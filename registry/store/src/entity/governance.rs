@@ -4,11 +4,7 @@
 pub mod decision {
     use a2a_registry_domain::admission_rules::Rule;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "decisions")]
-    pub struct Model {
+    table_row! { "decisions":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub agent_id: Uuid,
@@ -30,11 +26,7 @@ pub mod decision {
 pub mod review {
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "reviews")]
-    pub struct Model {
+    table_row! { "reviews":
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
@@ -69,11 +61,7 @@ pub mod review {
 pub mod event {
     use a2a_registry_domain::event::EventKind;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "events")]
-    pub struct Model {
+    table_row! { "events":
         /// Its number in the order of all events.
         #[sea_orm(primary_key)]
         pub seq: i64,

@@ -4,6 +4,19 @@
     reason = "a table is described at its module, and a column where its name does not say what it is"
 )]
 
+/// Defines the row of a table by its columns.
+macro_rules! table_row {
+    ($table:tt: $($columns:tt)*) => {
+        use crate::entity::prelude::*;
+
+        #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
+        #[sea_orm(table_name = $table)]
+        pub struct Model {
+            $($columns)*
+        }
+    };
+}
+
 /// Gives each column with an enum of the domain a method of its name, which fails where this program does not know the value.
 macro_rules! enum_columns {
     ($table:literal, $key:ident:) => {};

@@ -2,11 +2,7 @@
 
 /// A challenge of an account for a domain.
 pub mod challenge {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "challenges")]
-    pub struct Model {
+    table_row! { "challenges":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -18,11 +14,7 @@ pub mod challenge {
 
 /// An enrolled key: a signing key named by the owner of a domain, or the operator.
 pub mod enrolled_key {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "enrolled_keys")]
-    pub struct Model {
+    table_row! { "enrolled_keys":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -41,11 +33,7 @@ pub mod enrolled_key {
 pub mod proof_check {
     use a2a_registry_domain::ownership::{Method, ProofOutcome};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "proof_checks")]
-    pub struct Model {
+    table_row! { "proof_checks":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -71,11 +59,7 @@ pub mod proof_check {
 
 /// The owner marks of a domain, as of the last check that found a proof.
 pub mod owner_marks {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "owner_marks")]
-    pub struct Model {
+    table_row! { "owner_marks":
         #[sea_orm(primary_key, auto_increment = false)]
         pub domain_id: i64,
         /// Its name servers, with a space between.

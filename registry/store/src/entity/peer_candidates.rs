@@ -2,11 +2,7 @@
 
 /// A registry that a catalog names: a candidate for a peer, which nobody asks before an operator has made it one.
 pub mod peer_candidate {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "peer_candidates")]
-    pub struct Model {
+    table_row! { "peer_candidates":
         /// The source of the catalog.
         #[sea_orm(primary_key, auto_increment = false)]
         pub catalog_id: i64,

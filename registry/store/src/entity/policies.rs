@@ -2,11 +2,7 @@
 
 /// A policy set. It never changes.
 pub mod policy_set {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "policy_sets")]
-    pub struct Model {
+    table_row! { "policy_sets":
         /// Its number, from 1.
         #[sea_orm(primary_key, auto_increment = false)]
         pub number: i64,
@@ -23,11 +19,7 @@ pub mod policy_set {
 
 /// A waiver: a policy that does not count for the content of an agent.
 pub mod waiver {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "waivers")]
-    pub struct Model {
+    table_row! { "waivers":
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
@@ -58,11 +50,7 @@ pub mod waiver {
 
 /// How often a policy on a dry run would have changed what a caller was answered about a resource, by day.
 pub mod dry_run_change {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "dry_run_changes")]
-    pub struct Model {
+    table_row! { "dry_run_changes":
         /// The identifier of the policy.
         #[sea_orm(primary_key, auto_increment = false)]
         pub policy: String,

@@ -2,11 +2,7 @@
 
 /// One approval of a review by an account.
 pub mod review_approval {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "review_approvals")]
-    pub struct Model {
+    table_row! { "review_approvals":
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
@@ -20,11 +16,7 @@ pub mod review_approval {
 
 /// A comment on a review.
 pub mod review_comment {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "review_comments")]
-    pub struct Model {
+    table_row! { "review_comments":
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
@@ -38,11 +30,7 @@ pub mod review_comment {
 
 /// A report of an agent, which a review of the kind `report` collects.
 pub mod agent_report {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "agent_reports")]
-    pub struct Model {
+    table_row! { "agent_reports":
         /// Identifier; rises with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
@@ -63,11 +51,7 @@ pub mod agent_report {
 pub mod break_glass {
     use a2a_registry_domain::review::ReviewKind;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "break_glasses")]
-    pub struct Model {
+    table_row! { "break_glasses":
         /// The review by which it is confirmed. It is in force while that is open.
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,

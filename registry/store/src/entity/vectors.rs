@@ -30,11 +30,7 @@ pub mod model {
 
 /// The vectors of one agent by one model.
 pub mod agent_vectors {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "agent_vectors")]
-    pub struct Model {
+    table_row! { "agent_vectors":
         #[sea_orm(primary_key, auto_increment = false)]
         pub model_id: String,
         #[sea_orm(primary_key, auto_increment = false)]
