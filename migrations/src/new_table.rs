@@ -38,7 +38,7 @@ impl MigrationTrait for CreateTables {
     }
 }
 
-/// A table to create. Its columns, indexes and references are created in the order in which they are given.
+/// A table to create. Its columns, references and indexes are created in the order in which they are given.
 pub(crate) struct NewTable {
     name: &'static str,
     create: TableCreateStatement,
@@ -56,11 +56,21 @@ impl NewTable {
         }
     }
 
-    pub(crate) fn columns(mut self, columns: impl IntoIterator<Item = ColumnDef>) -> Self {
-        for column in columns {
-            self.create.col(column);
-        }
+    pub(crate) fn column(mut self, column: ColumnDef) -> Self {
+        self.create.col(column);
         self
+    }
+
+    /// A column that refers to another table's `id`; a row that is referenced cannot be deleted.
+    pub(crate) fn reference(mut self, column: ColumnDef, table: &'static str) -> Self {
+        let name = column.get_column_name();
+        let mut key = ForeignKey::create();
+        key.name(format!("fk_{}_{name}", self.name))
+            .from(self.name, name)
+            .to(table, "id")
+            .on_delete(ForeignKeyAction::Restrict);
+        self.create.foreign_key(&mut key);
+        self.column(column)
     }
 
     /// Several columns as the primary key.
@@ -70,17 +80,6 @@ impl NewTable {
             key.col(column);
         }
         self.create.primary_key(&mut key);
-        self
-    }
-
-    /// A reference to another table's `id`; a row that is referenced cannot be deleted.
-    pub(crate) fn references(mut self, column: &'static str, table: &'static str) -> Self {
-        let mut key = ForeignKey::create();
-        key.name(format!("fk_{}_{column}", self.name))
-            .from(self.name, column)
-            .to(table, "id")
-            .on_delete(ForeignKeyAction::Restrict);
-        self.create.foreign_key(&mut key);
         self
     }
 
