@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::names::{check_name, check_new_name};
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
@@ -130,10 +130,9 @@ async fn begin(
 ) -> Result<account_group::Model, AppError> {
     check_new_name("group", name)?;
     if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
-        return Err(AppError::new(
-            ErrorKind::LimitReached,
-            format!("There are {MAX_GROUPS} groups; delete some first."),
-        ));
+        return Err(AppError::limit_reached(format!(
+            "There are {MAX_GROUPS} groups; delete some first."
+        )));
     }
     let now = context.now();
     let row = account_group::Model {
@@ -162,10 +161,9 @@ async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, A
     let found = accounts::accounts_by_names(write, names).await?;
     let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!("There is no account {name}; make it first."),
-        ));
+        return Err(AppError::conflict(format!(
+            "There is no account {name}; make it first."
+        )));
     }
     Ok(found)
 }
@@ -209,13 +207,10 @@ async fn admit_to_another_group(
     let full = accounts.find(|account| count(account) >= MAX_GROUPS_OF_ACCOUNT);
     match full {
         None => Ok(()),
-        Some(account) => Err(AppError::new(
-            ErrorKind::LimitReached,
-            format!(
-                "The account {} is in {MAX_GROUPS_OF_ACCOUNT} groups.",
-                account.name
-            ),
-        )),
+        Some(account) => Err(AppError::limit_reached(format!(
+            "The account {} is in {MAX_GROUPS_OF_ACCOUNT} groups.",
+            account.name
+        ))),
     }
 }
 

@@ -10,7 +10,7 @@ use a2a_registry_store::{Write, accounts, identities, sessions};
 
 use crate::authentication::{scopes_of, suspended_at, within};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 
 /// Whether an admin gets in by this token of the account.
 pub(super) fn token_lets_in(
@@ -63,8 +63,7 @@ pub(super) async fn refuse_without_way_in(
             return Ok(());
         }
     }
-    Err(AppError::new(
-        ErrorKind::Conflict,
+    Err(AppError::conflict(
         "This is the last way in for an admin: no other valid token or session may administer, and no identity provider \
          signs an admin in. Create another token with the scope admin first.",
     ))

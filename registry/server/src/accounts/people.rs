@@ -20,7 +20,7 @@ use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
@@ -123,10 +123,10 @@ pub async fn account_create(
         .await?
         .is_some()
     {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!("There is an account {} already.", new.name),
-        ));
+        return Err(AppError::conflict(format!(
+            "There is an account {} already.",
+            new.name
+        )));
     }
     let row = account_row(&new.name, &roles, now, context.entropy.as_ref());
     write.account_insert(row.clone()).await?;
@@ -212,13 +212,10 @@ async fn change(
     if is_admin(&row)? && !is_admin(&changed)? {
         let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;
         if admins.iter().all(|admin| admin.id == row.id) {
-            return Err(AppError::new(
-                ErrorKind::Conflict,
-                format!(
-                    "{} is the last enabled admin; make another one first.",
-                    row.name
-                ),
-            ));
+            return Err(AppError::conflict(format!(
+                "{} is the last enabled admin; make another one first.",
+                row.name
+            )));
         }
     }
     write.account_update(&changed).await?;
@@ -263,19 +260,15 @@ async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<()
     for name in names {
         let group = groups::group_by_name(write, ADMIN_ORIGIN, name).await?;
         let group = group.ok_or_else(|| {
-            AppError::new(
-                ErrorKind::Conflict,
-                format!("There is no group {name} yet; make it first."),
-            )
+            AppError::conflict(format!("There is no group {name} yet; make it first."))
         })?;
         if own.iter().any(|(_, known)| known.id == group.id) {
             continue;
         }
         if groups::member_count(write, group.id).await? >= MAX_MEMBERS as u64 {
-            return Err(AppError::new(
-                ErrorKind::LimitReached,
-                format!("The group {name} has {MAX_MEMBERS} members."),
-            ));
+            return Err(AppError::limit_reached(format!(
+                "The group {name} has {MAX_MEMBERS} members."
+            )));
         }
         let row = group_member::Model {
             group_id: group.id,

@@ -22,7 +22,7 @@ use crate::caller::{Account, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::http::client_address::client_address;
 use crate::paging::{PageRequest, cut, page_size};
 
@@ -71,8 +71,7 @@ pub async fn session_begin(
 ) -> Result<String, AppError> {
     let by = caller.account()?;
     let Credential::Token(token) = by.credential else {
-        return Err(AppError::new(
-            ErrorKind::Unauthenticated,
+        return Err(AppError::unauthenticated(
             "Nobody signs in with an access token: sign in with its identity provider.",
         ));
     };
@@ -99,7 +98,7 @@ async fn begin(
     proof: &Proof<'_>,
     client: &SessionClient<'_>,
 ) -> Result<String, AppError> {
-    let refused = || AppError::new(ErrorKind::Unauthenticated, "This token has ended.");
+    let refused = || AppError::unauthenticated("This token has ended.");
     let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
@@ -289,10 +288,9 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
     if !by.may(Permission::Administer)
         && let Some(scope) = own_scopes(&row, &by.roles).beyond(&by.scopes)
     {
-        return Err(AppError::new(
-            ErrorKind::Forbidden,
-            format!("Without the scope {scope} no session with it can be revoked."),
-        ));
+        return Err(AppError::forbidden(format!(
+            "Without the scope {scope} no session with it can be revoked."
+        )));
     }
     let owner = accounts::accounts_by_ids(&write, &[row.account_id]).await?;
     let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;

@@ -19,7 +19,7 @@ use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 
@@ -37,8 +37,7 @@ pub async fn token_create(
     let days = check(new)?;
     let is_own = new.account.is_empty() || new.account == by.name;
     if !is_own && !by.may(Permission::Administer) {
-        return Err(AppError::new(
-            ErrorKind::Forbidden,
+        return Err(AppError::forbidden(
             "Only an admin may make tokens of other accounts.",
         ));
     }
@@ -101,7 +100,7 @@ async fn account_for(
     } else {
         &new.account
     };
-    let conflict = |text: String| Err(AppError::new(ErrorKind::Conflict, text));
+    let conflict = |text: String| Err(AppError::conflict(text));
     if let Some(account) = accounts::account_by_name(write, name).await? {
         let roles = account.roles()?;
         if new.role.is_some_and(|role| !roles.has(role)) {
@@ -145,19 +144,15 @@ fn scopes_for(
     };
     let wanted: Scopes = wanted.iter().copied().collect();
     if let Some(scope) = wanted.beyond(&of_roles) {
-        return Err(AppError::new(
-            ErrorKind::Conflict,
-            format!(
-                "The roles of the account {} do not allow the scope {scope}.",
-                account.name
-            ),
-        ));
+        return Err(AppError::conflict(format!(
+            "The roles of the account {} do not allow the scope {scope}.",
+            account.name
+        )));
     }
     if let Some(scope) = wanted.beyond(&most) {
-        return Err(AppError::new(
-            ErrorKind::Forbidden,
-            format!("A token without the scope {scope} cannot make one with it."),
-        ));
+        return Err(AppError::forbidden(format!(
+            "A token without the scope {scope} cannot make one with it."
+        )));
     }
     Ok(wanted)
 }
@@ -168,13 +163,10 @@ async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Resul
     if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS {
         return Ok(());
     }
-    Err(AppError::new(
-        ErrorKind::LimitReached,
-        format!(
-            "The account {} has {MAX_TOKENS} tokens; revoke some first.",
-            account.name
-        ),
-    ))
+    Err(AppError::limit_reached(format!(
+        "The account {} has {MAX_TOKENS} tokens; revoke some first.",
+        account.name
+    )))
 }
 
 /// Tokens, newest first, without their secrets: everybody's for an admin, else the caller's own.
@@ -267,10 +259,9 @@ async fn revocable_row(
     if !by.may(Permission::Administer)
         && let Some(scope) = is_wider()
     {
-        return Err(AppError::new(
-            ErrorKind::Forbidden,
-            format!("A token without the scope {scope} cannot revoke one with it."),
-        ));
+        return Err(AppError::forbidden(format!(
+            "A token without the scope {scope} cannot revoke one with it."
+        )));
     }
     let owner = accounts::accounts_by_ids(on, &[row.account_id])
         .await?

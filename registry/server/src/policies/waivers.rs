@@ -26,7 +26,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::{AppError, ErrorKind};
+use crate::error::AppError;
 use crate::paging::{cut, not_empty, page_size};
 use crate::reviews::approvers::{may_decide, parties, refuse_party};
 
@@ -124,14 +124,13 @@ async fn waivable(
     new: &NewWaiver,
     expires_at: Timestamp,
 ) -> Result<VersionKey, AppError> {
-    let conflict = |text: &str| AppError::new(ErrorKind::Conflict, text);
     if state.agent.retired_at.is_some() {
-        return Err(conflict("The agent is retired for good."));
+        return Err(AppError::conflict("The agent is retired for good."));
     }
     let shown: Vec<Uuid> = shown_version(&state.agent).into_iter().collect();
     let shown = versions::version_keys(write, &shown).await?.pop();
     let Some(shown) = shown.filter(|shown| shown.digest == new.digest) else {
-        return Err(conflict(
+        return Err(AppError::conflict(
             "The agent shows another card than the one with this digest; look at it again.",
         ));
     };
@@ -142,15 +141,14 @@ async fn waivable(
             && one.expires_at > expires_at.plus(-DAY).0
     };
     if granted.iter().any(is_same) {
-        return Err(conflict(
+        return Err(AppError::conflict(
             "This policy is waived for this content already, for about as long as that or longer.",
         ));
     }
     if granted.len() as u64 >= MAX_WAIVERS {
-        return Err(AppError::new(
-            ErrorKind::LimitReached,
-            format!("An agent has at most {MAX_WAIVERS} waivers in force; end one first."),
-        ));
+        return Err(AppError::limit_reached(format!(
+            "An agent has at most {MAX_WAIVERS} waivers in force; end one first."
+        )));
     }
     Ok(shown)
 }
