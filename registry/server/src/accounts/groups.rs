@@ -20,7 +20,7 @@ use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::names::{check_name, check_new_name};
-use crate::paging::{PageRequest, cut, page_size};
+use crate::paging::{ListPage, PageRequest};
 use crate::precondition::Precondition;
 
 /// Groups of every origin, newest first.
@@ -33,17 +33,12 @@ pub async fn group_list(
     page: &PageRequest,
 ) -> Result<GroupList, AppError> {
     caller.demand(Permission::ReadAccounts)?;
-    let size = page_size(page.page_size)?;
-    let before: Option<Uuid> = match &page.page_token {
-        Some(token) => Some(context.signer.position("groups", caller, token)?),
-        None => None,
-    };
-    let mut rows = groups::group_page(&context.store, before, size as u64 + 1).await?;
-    let more = cut(&mut rows, size);
-    let last = rows.last().filter(|_| more).map(|last| last.id);
+    let list = ListPage::read(&context.signer, caller, "groups", page)?;
+    let mut rows = groups::group_page(&context.store, list.after, list.limit()).await?;
+    let next_page_token = list.cut(&mut rows, |last| last.id);
     Ok(GroupList {
         groups: views(&context.store, rows).await?,
-        next_page_token: last.and_then(|last| context.signer.token("groups", caller, &last)),
+        next_page_token,
     })
 }
 

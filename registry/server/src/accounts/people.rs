@@ -22,7 +22,7 @@ use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::names::check_name;
-use crate::paging::{PageRequest, cut, page_size};
+use crate::paging::{ListPage, PageRequest};
 use crate::precondition::Precondition;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 
@@ -75,17 +75,12 @@ pub async fn account_list(
     page: &PageRequest,
 ) -> Result<AccountList, AppError> {
     caller.demand(Permission::ReadAccounts)?;
-    let size = page_size(page.page_size)?;
-    let before: Option<Uuid> = match &page.page_token {
-        Some(token) => Some(context.signer.position("accounts", caller, token)?),
-        None => None,
-    };
-    let mut rows = accounts::account_page(&context.store, before, size as u64 + 1).await?;
-    let more = cut(&mut rows, size);
-    let last = rows.last().filter(|_| more).map(|last| last.id);
+    let list = ListPage::read(&context.signer, caller, "accounts", page)?;
+    let mut rows = accounts::account_page(&context.store, list.after, list.limit()).await?;
+    let next_page_token = list.cut(&mut rows, |last| last.id);
     Ok(AccountList {
         accounts: account_views(&context.store, rows).await?,
-        next_page_token: last.and_then(|last| context.signer.token("accounts", caller, &last)),
+        next_page_token,
     })
 }
 

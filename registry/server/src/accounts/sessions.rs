@@ -24,7 +24,7 @@ use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::http::client_address::client_address;
-use crate::paging::{PageRequest, cut, page_size};
+use crate::paging::{ListPage, PageRequest};
 
 /// How long a session lasts at most.
 const LONGEST: i64 = 24 * HOUR;
@@ -221,16 +221,10 @@ pub async fn session_list(
 ) -> Result<SessionList, AppError> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let size = page_size(page.page_size)?;
-    let before: Option<Uuid> = match &page.page_token {
-        Some(token) => Some(context.signer.position("sessions", caller, token)?),
-        None => None,
-    };
-    let now = context.now().0;
-    let limit = size as u64 + 1;
+    let list = ListPage::read(&context.signer, caller, "sessions", page)?;
+    let (before, limit, now) = (list.after, list.limit(), context.now().0);
     let mut rows = sessions::session_page(&context.store, of, before, limit, now).await?;
-    let more = cut(&mut rows, size);
-    let last = rows.last().filter(|_| more).map(|last| last.id);
+    let next_page_token = list.cut(&mut rows, |last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: session::Model| {
@@ -239,7 +233,7 @@ pub async fn session_list(
     };
     Ok(SessionList {
         sessions: rows.into_iter().filter_map(view).collect(),
-        next_page_token: last.and_then(|last| context.signer.token("sessions", caller, &last)),
+        next_page_token,
     })
 }
 

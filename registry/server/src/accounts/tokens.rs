@@ -21,7 +21,7 @@ use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::names::check_name;
-use crate::paging::{PageRequest, cut, page_size};
+use crate::paging::{ListPage, PageRequest};
 
 /// Makes a token. An admin may name an account that does not exist yet, which is made too.
 ///
@@ -180,19 +180,9 @@ pub async fn token_list(
 ) -> Result<TokenList, AppError> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let size = page_size(page.page_size)?;
-    let before: Option<Uuid> = match &page.page_token {
-        Some(token) => Some(context.signer.position("tokens", caller, token)?),
-        None => None,
-    };
-    let mut rows = accounts::token_page(&context.store, of, before, size as u64 + 1).await?;
-    let more = cut(&mut rows, size);
-    let next_page_token = more
-        .then(|| {
-            rows.last()
-                .and_then(|last| context.signer.token("tokens", caller, &last.id))
-        })
-        .flatten();
+    let list = ListPage::read(&context.signer, caller, "tokens", page)?;
+    let mut rows = accounts::token_page(&context.store, of, list.after, list.limit()).await?;
+    let next_page_token = list.cut(&mut rows, |last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: token::Model| {

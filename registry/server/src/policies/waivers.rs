@@ -27,7 +27,7 @@ use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::AppError;
-use crate::paging::{cut, not_empty, page_size};
+use crate::paging::{ListPage, PageRequest, not_empty};
 use crate::reviews::approvers::{may_decide, parties, refuse_party};
 
 /// The longest time for which a policy is waived, in days.
@@ -173,15 +173,15 @@ pub async fn waiver_list(
     query: &WaiverQuery,
 ) -> Result<WaiverList, AppError> {
     caller.demand(Permission::SeeAll)?;
-    let size = page_size(query.page_size)?;
     let about = format!(
         "waivers {:?} {:?} {}",
         query.agent, query.policy, query.ended
     );
-    let before: Option<Uuid> = match query.page_token.as_deref() {
-        Some(token) => Some(context.signer.position(&about, caller, token)?),
-        None => None,
+    let page = PageRequest {
+        page_size: query.page_size,
+        page_token: query.page_token.clone(),
     };
+    let list = ListPage::read(&context.signer, caller, about, &page)?;
     let agent = match &query.agent {
         Some(agent) => Some(agent_visible(context, caller, agent).await?.id),
         None => None,
@@ -191,12 +191,12 @@ pub async fn waiver_list(
         policy: query.policy.clone(),
         ended: query.ended,
     };
-    let mut rows = waivers::waiver_page(&context.store, &filter, before, size as u64 + 1).await?;
-    let more = cut(&mut rows, size);
-    let last = rows.last().filter(|_| more).map(|last| last.id);
+    let (before, limit) = (list.after, list.limit());
+    let mut rows = waivers::waiver_page(&context.store, &filter, before, limit).await?;
+    let next_page_token = list.cut(&mut rows, |last| last.id);
     Ok(WaiverList {
         waivers: views(&context.store, rows).await?,
-        next_page_token: last.and_then(|last| context.signer.token(&about, caller, &last)),
+        next_page_token,
     })
 }
 
