@@ -21,7 +21,7 @@ use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::network::Network;
 use a2a_registry_server::serve as server;
 use a2a_registry_server::start::Started;
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement};
+use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -138,11 +138,12 @@ impl Stock {
         .await
     }
 
-    /// A second connection to the database, for changes that no caller may make.
+    /// A second connection to the database, for changes that no caller may make. It is as the registry's own, which does not
+    /// wait for the disk after each of them: the registry's process pays for it.
     pub async fn database(&self) -> DatabaseConnection {
-        Database::connect(self.app.config().database_url())
-            .await
-            .unwrap()
+        let mut options = ConnectOptions::new(self.app.config().database_url());
+        options.map_sqlx_sqlite_opts(|sqlite| sqlite.pragma("synchronous", "NORMAL"));
+        Database::connect(options).await.unwrap()
     }
 
     /// Gives every agent a URN, as the proof of its domain would.
@@ -181,8 +182,10 @@ impl Stock {
         let domain =
             format!("(SELECT id FROM domains WHERE name = '{domain}' AND deleted_at IS NULL)");
         for statement in [
+            // Live ones have an index.
             format!(
-                "UPDATE sources SET next_due_at = 1 WHERE domain_id = {domain} AND url LIKE '%/{card}'"
+                "UPDATE sources SET next_due_at = 1 \
+                 WHERE domain_id = {domain} AND ended_at IS NULL AND url LIKE '%/{card}'"
             ),
             format!(
                 "UPDATE domains SET visit_due_at = 1, visit_interval_us = NULL WHERE id = {domain}"

@@ -20,6 +20,7 @@ use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::entity::hold;
 use a2a_registry_store::events::NewEvent;
+use a2a_registry_store::statements::statements_of;
 use a2a_registry_store::{Handle as _, Kept, domains};
 use sea_orm::ConnectionTrait as _;
 use time::Duration;
@@ -108,12 +109,41 @@ async fn refusal(stage: &Stage, agent: Uuid) -> Option<ErrorKind> {
 }
 
 both_databases!(
+    what_events_are_about_is_read_once,
     an_unreadable_agent_hides_only_itself,
     an_unspecified_change_counts_as_silence,
     an_index_that_cannot_apply_events_still_reads_them,
     a_hold_of_an_unknown_kind_hides_its_agent,
     an_unknown_state_hides_only_its_own_agent
 );
+
+/// The index reads the events, and of the agents that they are about each kind of rows once.
+async fn what_events_are_about_is_read_once(url: &str) {
+    let stage = Stage::new(url).await;
+    let ids = agents(&stage, 2).await;
+    let events = ids.iter().map(|id| event(&stage, Some(*id))).collect();
+    let seq = append(&stage, events).await;
+    let (applied, statements) = statements_of(index_next(&stage.app)).await;
+    assert!(applied.unwrap());
+    assert_eq!(stage.app.index().applied_seq(), seq);
+    let table = |statement: &String| {
+        let from = statement.split(" FROM ").nth(1).unwrap();
+        from.split_whitespace().next().unwrap().replace('"', "")
+    };
+    let tables: Vec<String> = statements.iter().map(table).collect();
+    let expected = [
+        "events",
+        "agents",
+        "domains",
+        "holds",
+        "versions",
+        "enrolled_keys",
+        "sources",
+        "source_registrants",
+        "waivers",
+    ];
+    assert_eq!(tables, expected, "{statements:#?}");
+}
 
 /// An agent that this build cannot read is not found, and does not affect other agents.
 async fn an_unreadable_agent_hides_only_itself(url: &str) {

@@ -117,13 +117,16 @@ async fn a_bulk_has_the_results_of_single_registrations(url_of_database: &str) {
         .await;
     let agent = stage.agents().await.pop().unwrap().id;
     stage.approve(agent).await;
-    let hide = AgentPatch {
-        visibility: Some(Visibility::Restricted),
-        ..AgentPatch::default()
+    let become_visible = async |visibility| {
+        let patch = AgentPatch {
+            visibility: Some(visibility),
+            ..AgentPatch::default()
+        };
+        agent_patch(&stage.app, &stage.admin, &agent.to_string(), &patch)
+            .await
+            .unwrap();
     };
-    agent_patch(&stage.app, &stage.admin, &agent.to_string(), &hide)
-        .await
-        .unwrap();
+    become_visible(Visibility::Restricted).await;
 
     let single = setup.account("onebyone").await;
     let mut singly = Vec::new();
@@ -174,6 +177,7 @@ async fn a_bulk_has_the_results_of_single_registrations(url_of_database: &str) {
         let row = domain_by_name(&stage.store, &left_out).await.unwrap();
         assert!(row.is_none(), "{left_out} was refused");
     }
+    become_visible(Visibility::Public).await;
     stage.index_equals_database().await;
 }
 

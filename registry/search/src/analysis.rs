@@ -9,15 +9,12 @@
 use std::ops::Range;
 
 use tantivy::Score;
-use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::tokenizer::{Token, TokenStream};
 use unicode_normalization::char::is_combining_mark;
 
 use super::folding::fold;
 use super::languages::{Languages, is_stop_word, is_stop_word_of, languages_of_query, stem};
 use super::request::MAX_QUERY_WORDS;
-
-/// Name of [`AgentTokenizer`] in the schema.
-pub(super) const TOKENIZER: &str = "agent";
 
 /// Version of the tokenizer; must rise when the same text gives other terms, so that older indexes are rebuilt.
 pub(super) const TOKENIZER_VERSION: u32 = 4;
@@ -34,7 +31,6 @@ pub(super) struct IndexedWord {
     pub stem: Option<String>,
     /// Marked stems in the languages of the text.
     pub stems: Vec<String>,
-    /// Byte range in the text.
     pub range: Range<usize>,
     /// Position in words; the whole of a camel-case run has the position of its first part.
     pub position: usize,
@@ -44,7 +40,6 @@ pub(super) struct IndexedWord {
 }
 
 impl IndexedWord {
-    /// All forms of the word.
     pub fn forms(self) -> impl Iterator<Item = String> {
         let forms = std::iter::once(self.exact).chain(self.stem);
         forms.chain(self.stems).filter(|form| !form.is_empty())
@@ -169,7 +164,6 @@ pub(super) fn asked_pieces(text: &str) -> impl Iterator<Item = IndexedWord> {
     pieces.filter(|piece| !piece.single && !piece.exact.is_empty())
 }
 
-/// Whether a text contains a word to search for.
 pub(super) fn has_word(text: &str) -> bool {
     asked_pieces(text).next().is_some()
 }
@@ -182,6 +176,12 @@ pub(super) fn pieces(text: &str, languages: Languages) -> Vec<IndexedWord> {
         position = run_pieces(text, run, position, languages, &mut found);
     }
     found
+}
+
+/// The forms of all words of a single text as they are indexed, without layout and stems of languages.
+pub(super) fn indexed_forms(text: &str) -> impl Iterator<Item = String> + use<> {
+    let words = pieces(text, Languages::NONE).into_iter();
+    words.flat_map(IndexedWord::forms)
 }
 
 /// Adds the words of one run and returns the position after them.
@@ -240,7 +240,6 @@ pub(super) fn run_pieces(
 /// Weight of a form of another word relative to the word of the query.
 const OTHER_WEIGHT: Score = 0.5;
 
-/// One word of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
     /// The word as it is written.
@@ -278,7 +277,6 @@ impl QueryWord {
     }
 }
 
-/// An analysed query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryText {
     /// The languages in which the words may be.
@@ -296,7 +294,6 @@ pub(super) struct QueryText {
 /// The longest sequence of words whose order counts.
 const MAX_SEQUENCE: usize = 2 * MAX_QUERY_WORDS;
 
-/// Analyses the text of a query.
 pub(super) fn query_text(text: &str) -> QueryText {
     let pieces: Vec<IndexedWord> = asked_pieces(text).collect();
     let languages = languages_of_query(pieces.iter().map(|piece| piece.exact.as_str()));
@@ -354,10 +351,6 @@ pub(super) fn query_text(text: &str) -> QueryText {
     query
 }
 
-/// Tokenizer of a single text, without layout.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AgentTokenizer;
-
 /// Token stream over a precomputed list.
 pub(super) struct AgentTokens {
     tokens: Vec<Token>,
@@ -367,25 +360,6 @@ pub(super) struct AgentTokens {
 impl From<Vec<Token>> for AgentTokens {
     fn from(tokens: Vec<Token>) -> Self {
         Self { tokens, next: 0 }
-    }
-}
-
-impl Tokenizer for AgentTokenizer {
-    type TokenStream<'a> = AgentTokens;
-
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> AgentTokens {
-        let mut tokens = Vec::new();
-        for piece in pieces(text, Languages::NONE) {
-            let (range, position) = (piece.range.clone(), piece.position);
-            tokens.extend(piece.forms().map(|form| Token {
-                offset_from: range.start,
-                offset_to: range.end,
-                position,
-                text: form,
-                position_length: 1,
-            }));
-        }
-        tokens.into()
     }
 }
 

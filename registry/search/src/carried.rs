@@ -1,23 +1,21 @@
 //! Whether every agent of the index carries a label.
 
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, TERMINATED, Term};
+use tantivy::{DocSet, TERMINATED};
 
 use super::Index;
 use super::error::IndexError;
+use super::keys::KeyKind;
 
 impl Index {
     /// Whether every agent of the last commit carries this visibility label; true without an index, which is built anew.
-    ///
-    /// # Errors
-    /// Where the index cannot be read.
     pub fn all_carry(&self, label: &str) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = match inner.view() {
             Err(IndexError::NeedsRebuild { .. }) => return Ok(true),
             view => view?,
         };
-        let term = Term::from_field_text(inner.fields.visible_to, label);
+        let term = inner.fields.keys.term(KeyKind::VisibleTo, label);
         for reader in view.searcher.segment_readers() {
             let terms = reader.inverted_index(term.field())?;
             let mut carrying = 0;

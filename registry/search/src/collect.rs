@@ -40,7 +40,6 @@ pub(super) struct PageCollector {
     pub groups: Option<Arc<Groups>>,
 }
 
-/// One match of the page.
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
     pub position: SortPosition,
@@ -63,13 +62,11 @@ impl PageEntry {
     }
 }
 
-/// The collected page.
 #[derive(Default)]
 pub(super) struct CollectedPage {
     pub total: u64,
     /// Number of matches that are not folded into others.
     pub groups: u64,
-    /// The best matches in their order.
     pub entries: Vec<PageEntry>,
     /// The separately collected matches, in any order.
     pub apart: Vec<PageEntry>,
@@ -97,11 +94,12 @@ impl Collector for PageCollector {
             None => None,
             Some(position) => key.rank_of(position)?,
         };
+        let columns = self.facets.columns(reader);
         Ok(SegmentPage {
             best: SegmentCandidates {
                 ordinal,
                 key,
-                ids: self.facets.columns(reader).ids(reader)?,
+                ids: columns.ids(reader)?,
                 after,
                 best: BestDocuments::new(self.top),
                 apart: SeparateMatches {
@@ -114,7 +112,7 @@ impl Collector for PageCollector {
             },
             folded: FoldedMatches::of(self.groups.as_deref(), ordinal),
             total: 0,
-            matches: self.facets.matches(ordinal, reader)?,
+            matches: self.facets.matches(ordinal, reader, &columns)?,
         })
     }
 
@@ -221,7 +219,6 @@ pub(super) struct AgentIds {
 }
 
 impl AgentIds {
-    /// Opens the id columns of a segment.
     pub fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
         let fast = reader.fast_fields();
         Ok(Self {
@@ -230,7 +227,6 @@ impl AgentIds {
         })
     }
 
-    /// The id of a document.
     pub fn get(&self, document: DocId) -> Uuid {
         let half = |column: &Column<u64>| column.first(document).unwrap_or(0);
         Uuid::from_u64_pair(half(&self.high), half(&self.low))
@@ -367,7 +363,6 @@ impl SeparateMatches {
     }
 }
 
-/// Collector state of one segment.
 pub(super) struct SegmentPage {
     best: SegmentCandidates,
     folded: FoldedMatches,
@@ -405,7 +400,6 @@ impl SegmentCandidates {
     }
 }
 
-/// Collected result of one segment.
 pub(super) struct SegmentFruit {
     total: u64,
     best: SegmentCandidates,

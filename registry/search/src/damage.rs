@@ -266,11 +266,7 @@ fn holds_its_values(
         let mut value = String::new();
         if let Some(ordinal) = column.ords().first(document)
             && !(column.ord_to_str(ordinal, &mut value)?
-                && holds(
-                    reader,
-                    &Term::from_field_text(fields.exact(facet), &value),
-                    document,
-                )?)
+                && holds(reader, &fields.keys.facet(facet, &value), document)?)
         {
             return Ok(false);
         }
@@ -326,7 +322,6 @@ fn is_intact(index: &tantivy::Index, file: &Path) -> Result<bool, IndexError> {
     })
 }
 
-/// Files of the segments of the last commit.
 fn committed_files(index: &tantivy::Index) -> Result<Vec<PathBuf>, IndexError> {
     let mut files = Vec::new();
     for segment in index.load_metas()?.segments {

@@ -10,12 +10,13 @@ use a2a_registry_domain::facet::Facet;
 use moka::sync::Cache;
 use tantivy::index::SegmentId;
 use tantivy::query::{BooleanQuery, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 use tantivy::{Opstamp, SegmentReader, Term};
 
 use super::analysis::asked_pieces;
 use super::bits::Bits;
 use super::error::IndexError;
+use super::keys::{KeyKind, Keys};
 use super::overlay::Excluded;
 use super::request::{Filters, MAX_FILTER_VALUES, MAX_WITHIN};
 use super::schema::Fields;
@@ -27,7 +28,6 @@ const SHARED_FROM_DOCUMENTS: u32 = 4_096;
 /// Document frequency, one in this many, from which a value is frequent and its set shared.
 const SHARED_FREQUENCY: u32 = 256;
 
-/// Key of a shared set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum SharedKey {
     Term(SegmentId, Term),
@@ -97,8 +97,7 @@ pub(super) struct Conditions {
 pub(super) struct Filter {
     conditions: Arc<Conditions>,
     excluded: Arc<Excluded>,
-    /// The field of the labels that agents carry.
-    visible_to: Field,
+    keys: Keys,
     shared: SharedBits,
 }
 
@@ -126,7 +125,7 @@ impl Filter {
                 viewer: Arc::new(Viewer::of(labels)),
             }),
             excluded,
-            visible_to: fields.visible_to,
+            keys: fields.keys,
             shared,
         }
     }
@@ -213,7 +212,7 @@ impl Filter {
             return Ok(bits);
         }
         let add = |term: &Term, target: &mut Bits| self.add_term(reader, term, target);
-        let bits = Arc::new(viewer.bits(self.visible_to, reader, add)?);
+        let bits = Arc::new(viewer.bits(self.keys, reader, add)?);
         if let Some(key) = key {
             self.shared.insert(key, Arc::clone(&bits));
         }
@@ -261,13 +260,12 @@ pub(super) const LISTED: [&str; 2] = ["approved", "deprecated"];
 /// Liveness that is found only with a liveness filter.
 const GONE: &str = "gone";
 
-/// The condition of being listed: approved or deprecated.
 pub(super) fn listed(fields: &Fields) -> Clause {
-    let field = fields.exact(Facet::Lifecycle);
     let lifecycles = LISTED.iter();
+    let terms = lifecycles.map(|lifecycle| fields.keys.facet(Facet::Lifecycle, lifecycle));
     Clause {
         common: true,
-        ..any_of(lifecycles.map(|lifecycle| Term::from_field_text(field, lifecycle)))
+        ..any_of(terms)
     }
 }
 
@@ -279,25 +277,19 @@ pub(super) fn unlisted(fields: &Fields) -> Clause {
     }
 }
 
-/// The condition of not being gone.
 fn not_gone(fields: &Fields) -> Clause {
     Clause {
-        alternatives: vec![vec![Term::from_field_text(
-            fields.exact(Facet::Liveness),
-            GONE,
-        )]],
+        alternatives: vec![vec![fields.keys.facet(Facet::Liveness, GONE)]],
         negated: true,
         common: true,
         ..Clause::default()
     }
 }
 
-/// The condition of having this exact lookup key.
 pub(super) fn keyed(fields: &Fields, key: &str) -> Clause {
-    any_of(std::iter::once(Term::from_field_text(fields.lookup, key)))
+    any_of(std::iter::once(fields.keys.term(KeyKind::Lookup, key)))
 }
 
-/// All conditions of the filters.
 pub(super) fn clauses(fields: &Fields, filters: &Filters) -> Result<Vec<Clause>, IndexError> {
     let listed_values = filters
         .used()
@@ -359,7 +351,7 @@ pub(super) fn any_condition(fields: &Fields, any: &[(Facet, String)]) -> Clause 
         let one = condition(fields, *facet, std::slice::from_ref(value));
         alternatives.extend(one.alternatives);
         if *facet == Facet::Provider {
-            alternatives.extend(words(fields.provider_words, value));
+            alternatives.extend(words(fields.keys, KeyKind::ProviderWord, value));
         }
     }
     Clause {
@@ -368,13 +360,11 @@ pub(super) fn any_condition(fields: &Fields, any: &[(Facet, String)]) -> Clause 
     }
 }
 
-/// The condition of having at least one of these values.
 fn condition(fields: &Fields, facet: Facet, values: &[String]) -> Clause {
-    let field = fields.exact(facet);
     let indexed = values.iter().map(|value| indexed_form(facet, value));
     match facet {
         Facet::Skill => skill(fields, values),
-        _ => any_of(indexed.map(|value| Term::from_field_text(field, &value))),
+        _ => any_of(indexed.map(|value| fields.keys.facet(facet, &value))),
     }
 }
 
@@ -395,11 +385,10 @@ fn any_of(terms: impl Iterator<Item = Term>) -> Clause {
 
 /// The condition of having a skill with this id, or all these words in the names of the agent's skills.
 fn skill(fields: &Fields, values: &[String]) -> Clause {
-    let ids = fields.exact(Facet::Skill);
     let mut alternatives = Vec::new();
     for value in values {
-        alternatives.push(vec![Term::from_field_text(ids, value)]);
-        alternatives.extend(words(fields.skill_words, value));
+        alternatives.push(vec![fields.keys.facet(Facet::Skill, value)]);
+        alternatives.extend(words(fields.keys, KeyKind::SkillWord, value));
     }
     Clause {
         alternatives,
@@ -408,9 +397,9 @@ fn skill(fields: &Fields, values: &[String]) -> Clause {
 }
 
 /// Terms of all words of a text, stemmed; `None` for a text without words, or with too many.
-fn words(field: Field, text: &str) -> Option<Vec<Term>> {
+fn words(keys: Keys, kind: KeyKind, text: &str) -> Option<Vec<Term>> {
     let mut words: Vec<Term> = asked_pieces(text)
-        .map(|piece| Term::from_field_text(field, &piece.stem.unwrap_or(piece.exact)))
+        .map(|piece| keys.term(kind, &piece.stem.unwrap_or(piece.exact)))
         .collect();
     words.sort_unstable();
     words.dedup();
@@ -419,6 +408,5 @@ fn words(field: Field, text: &str) -> Option<Vec<Term>> {
 
 /// The condition of having exactly this trust level, or `none`.
 pub(super) fn trusted(fields: &Fields, level: &str) -> Clause {
-    let field = fields.exact(Facet::Trust);
-    any_of(std::iter::once(Term::from_field_text(field, level)))
+    any_of(std::iter::once(fields.keys.facet(Facet::Trust, level)))
 }

@@ -13,7 +13,8 @@ use uuid::Uuid;
 use super::document::Document;
 use super::error::IndexError;
 use super::merge_policy::LevelMergePolicy;
-use super::schema::{Fields, analyzers};
+use super::schema::{Fields, analyzer};
+use super::small_commit::{self, FEW_AGENTS};
 
 /// Block size in bytes of the compressed hits: small, because a page reads single hits from all over the segment.
 const STORE_BLOCK: usize = 4_096;
@@ -75,9 +76,8 @@ impl Generation {
     }
 
     fn with(name: String, path: PathBuf, index: tantivy::Index) -> Result<Self, IndexError> {
-        for (name, analyzer) in analyzers() {
-            index.tokenizers().register(name, analyzer);
-        }
+        let (layout, analyzer) = analyzer();
+        index.tokenizers().register(layout, analyzer);
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -91,7 +91,6 @@ impl Generation {
         })
     }
 
-    /// Whether the folder still exists.
     pub fn exists(&self) -> bool {
         self.path.join("meta.json").exists()
     }
@@ -144,7 +143,11 @@ pub(super) fn replace(
     upserts: Vec<Document>,
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
-    if deletes.len() < MANY_DELETED {
+    let are_few_deleted = deletes.len() < MANY_DELETED;
+    if are_few_deleted && (1..=FEW_AGENTS).contains(&upserts.len()) {
+        return small_commit::replace(writer, fields, upserts, deletes);
+    }
+    if are_few_deleted {
         for id in deletes {
             writer.delete_term(fields.id_term(*id));
         }

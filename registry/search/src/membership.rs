@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::facet::Facet;
 
-use super::analysis::{asked_pieces, pieces};
+use super::analysis::{asked_pieces, indexed_forms};
 use super::document::{Document, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::filter::indexed_form;
-use super::languages::Languages;
 use super::request::{Filters, MAX_QUERY_WORDS};
 
 impl Filters {
@@ -67,8 +66,7 @@ fn names(agent: &Document) -> HashSet<String> {
         take(&skill.id);
         let name = take(&skill.name);
         skill.tags.iter().for_each(|tag| drop(take(tag)));
-        let words = pieces(&name, Languages::NONE).into_iter();
-        forms.extend(words.flat_map(|word| word.forms()));
+        forms.extend(indexed_forms(&name));
     }
     forms
 }

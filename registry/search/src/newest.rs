@@ -29,9 +29,6 @@ impl Index {
     /// last, the first by id of several; where it makes nothing of that one, of the next, up to `most` agents. They are among
     /// those that a search without filters finds, in the order of a search for the value, with one look at the filter for all
     /// values.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
     pub fn newest_with<T>(
         &self,
         facet: Facet,
@@ -48,7 +45,7 @@ impl Index {
         let mut found: Vec<Vec<Newest>> = values.iter().map(|_| Vec::new()).collect();
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
             let bits = filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.exact(facet))?;
+            let terms = inner.fields.keys.index(reader)?;
             let times = reader.fast_fields().i64("updated_at")?;
             let ids = AgentIds::open(reader)?;
             for (value, newest) in values.iter().zip(&mut found) {
@@ -86,7 +83,6 @@ impl Index {
     }
 }
 
-/// The rendered hit of a document.
 fn stored_hit(
     searcher: &Searcher,
     fields: &Fields,

@@ -42,7 +42,6 @@ impl ChangedAgent {
     }
 }
 
-/// New visibility of a changed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AgentChange {
     seq: i64,
@@ -151,7 +150,6 @@ impl Overlay {
         self.version
     }
 
-    /// Number of changed agents in the overlay.
     pub fn len(&self) -> usize {
         self.changed.len()
     }
@@ -172,7 +170,7 @@ impl Overlay {
         }
         let mut excluded = (*self.excluded).clone();
         for reader in searcher.segment_readers() {
-            let terms = reader.inverted_index(fields.id)?;
+            let terms = fields.keys.index(reader)?;
             for id in &self.unresolved {
                 let Some(mut postings) =
                     terms.read_postings(&fields.id_term(*id), IndexRecordOption::Basic)?

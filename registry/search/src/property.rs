@@ -12,6 +12,7 @@ use super::bits::Bits;
 use super::collect::smaller;
 use super::document::Document;
 use super::error::IndexError;
+use super::keys::KeyKind;
 use super::request::SearchRequest;
 use super::schema::{ATTRIBUTE, Fields, IDENTIFIER};
 
@@ -68,15 +69,14 @@ impl Property {
     /// The term of one of its values.
     pub(super) fn term(&self, fields: &Fields, value: &str) -> Term {
         match self {
-            Self::Facet(facet) => Term::from_field_text(fields.exact(*facet), value),
-            Self::Attribute(path) => {
-                Term::from_field_text(fields.attribute, &attribute_key(path, value))
-            }
-            Self::Identifier => Term::from_field_text(fields.identifier, value),
+            Self::Facet(facet) => fields.keys.facet(*facet, value),
+            Self::Attribute(path) => fields
+                .keys
+                .term(KeyKind::Attribute, &attribute_key(path, value)),
+            Self::Identifier => fields.keys.term(KeyKind::Identifier, value),
         }
     }
 
-    /// Whether an agent has this value.
     pub(super) fn is_of(&self, agent: &Document, value: &str) -> bool {
         match self {
             Self::Facet(facet) => super::membership::has_exactly(agent, *facet, value),
@@ -88,7 +88,6 @@ impl Property {
         }
     }
 
-    /// The column of its values.
     fn column(&self) -> &'static str {
         match self {
             Self::Facet(facet) => facet.as_str(),
@@ -114,7 +113,6 @@ pub(super) fn attribute_key(path: &str, value: &str) -> String {
 /// The matches of a query, one set for each segment.
 struct MatchSets;
 
-/// The matches of one segment so far.
 struct SegmentSet(SegmentOrdinal, Bits);
 
 impl Collector for MatchSets {

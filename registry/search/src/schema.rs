@@ -1,22 +1,24 @@
 //! Fields of the index, and the conversion of a [`Document`] into them.
 
-use a2a_registry_domain::facet::{Facet, FacetMap};
+use a2a_registry_domain::facet::Facet;
 use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+    FAST, Field, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions,
 };
 use tantivy::tokenizer::TextAnalyzer;
 use tantivy::{TantivyDocument, Term};
 use uuid::Uuid;
 
-use super::analysis::{AgentTokenizer, TOKENIZER};
+use super::analysis::indexed_forms;
+use super::answer::SuggestionKind;
 use super::document::{Document, MAX_OTHER_BYTES, MAX_SKILLS, MAX_TEXT_BYTES, MAX_VALUE_BYTES};
 use super::folding::fold;
+use super::keys::{KeyKind, Keys, id_value};
 use super::layout::{self, AgentTexts, LAYOUT, LayoutTokenizer};
 use super::property::{MAX_ATTRIBUTES, attribute_key};
 
 /// Version of the schema; must rise with every change of the fields or their content. An index with another version is
 /// rebuilt.
-pub const SCHEMA_VERSION: u32 = 16;
+pub const SCHEMA_VERSION: u32 = 17;
 
 /// What stands between the skills that are rendered apart. JSON in one line does not contain it.
 pub(super) const SKILL_SEPARATOR: &str = ",\n";
@@ -34,19 +36,17 @@ pub(super) const PROTOCOL: [Facet; 6] = [
     Facet::OutputMode,
 ];
 
-/// The name of the field of identifiers in catalogs.
 pub(super) const IDENTIFIER: &str = "identifier";
 
-/// The name of the field of attributes.
 pub(super) const ATTRIBUTE: &str = "attribute";
 
 /// The longest sort key by name, in bytes of the folded form.
 const MAX_NAME_KEY: usize = 256;
 
-/// Handles of all fields.
 #[derive(Debug, Clone)]
 pub(super) struct Fields {
-    pub id: Field,
+    /// The values that agents are found by exactly, the id among them.
+    pub keys: Keys,
     pub id_high: Field,
     pub id_low: Field,
     /// The rendered hit as text, which is read faster than bytes.
@@ -59,38 +59,26 @@ pub(super) struct Fields {
     pub entry: Field,
     /// All texts of the agent, joined and positioned as in [`layout`]; also stored.
     pub text: Field,
-    pub skill_words: Field,
-    pub provider_words: Field,
-    pub visible_to: Field,
-    pub lookup: Field,
-    pub identifier: Field,
-    pub attribute: Field,
     pub name_key: Field,
     pub created_at: Field,
     pub updated_at: Field,
     pub group_high: Field,
     pub group_low: Field,
     pub preference: Field,
-    pub suggested: [Field; 3],
-    exact: FacetMap<Field>,
+    /// Columns of the values of keys.
+    columns: Vec<(KeyKind, Field)>,
 }
 
 impl Fields {
-    /// Builds the schema and its handles.
     pub fn build() -> (Schema, Self) {
         let mut builder = Schema::builder();
-        let value = || STRING | FAST;
-        let words = || {
-            TextOptions::default().set_indexing_options(
-                TextFieldIndexing::default()
-                    .set_tokenizer(TOKENIZER)
-                    .set_fieldnorms(false)
-                    .set_index_option(IndexRecordOption::Basic),
-            )
-        };
-        let exact = FacetMap::from_fn(|facet| builder.add_text_field(facet.as_str(), value()));
+        let column = || TextOptions::default().set_fast("raw");
+        let columns = KeyKind::with_column()
+            .filter_map(|kind| Some((kind, builder.add_text_field(kind.column()?, column()))))
+            .collect();
         let fields = Self {
-            id: builder.add_bytes_field("id", INDEXED),
+            columns,
+            keys: Keys::add_to(&mut builder),
             id_high: builder.add_u64_field("id_high", FAST),
             id_low: builder.add_u64_field("id_low", FAST),
             hit: builder.add_text_field("hit", STORED),
@@ -105,39 +93,24 @@ impl Fields {
                         .set_index_option(IndexRecordOption::WithFreqsAndPositions),
                 ),
             ),
-            skill_words: builder.add_text_field("skill_words", words()),
-            provider_words: builder.add_text_field("provider_words", words()),
-            visible_to: builder.add_text_field("visible_to", STRING),
-            lookup: builder.add_text_field("lookup", STRING),
-            identifier: builder.add_text_field(IDENTIFIER, value()),
-            attribute: builder.add_text_field(ATTRIBUTE, value()),
-            name_key: builder.add_text_field("name_key", TextOptions::default().set_fast("raw")),
+            name_key: builder.add_text_field("name_key", column()),
             created_at: builder.add_i64_field("created_at", FAST),
             updated_at: builder.add_i64_field("updated_at", FAST),
             group_high: builder.add_u64_field("group_high", FAST),
             group_low: builder.add_u64_field("group_low", FAST),
             preference: builder.add_u64_field("preference", FAST),
-            suggested: ["suggest_name", "suggest_skill", "suggest_tag"]
-                .map(|name| builder.add_text_field(name, value())),
-            exact,
         };
         (builder.build(), fields)
     }
 
-    /// Field of the exact values of a filter or facet.
-    pub fn exact(&self, facet: Facet) -> Field {
-        self.exact[facet]
-    }
-
-    /// Term of an agent's id.
     pub fn id_term(&self, id: Uuid) -> Term {
-        Term::from_field_bytes(self.id, id.as_bytes())
+        self.keys.id(id)
     }
 
-    /// The agent as a tantivy document.
     pub fn document(&self, agent: Document) -> TantivyDocument {
         let mut out = TantivyDocument::default();
-        out.add_bytes(self.id, agent.id.as_bytes());
+        let id = id_value(agent.id);
+        self.add_distinct(&mut out, KeyKind::Id, std::iter::once(id.as_str()));
         let (high, low) = agent.id.as_u64_pair();
         out.add_u64(self.id_high, high);
         out.add_u64(self.id_low, low);
@@ -166,96 +139,107 @@ impl Fields {
             out.add_text(self.name_key, cut(&name_key, MAX_NAME_KEY));
         }
         self.add_values(&agent, &mut out);
-        out.add_text(self.provider_words, cut(&agent.provider, MAX_VALUE_BYTES));
+        self.add_properties(&agent, &mut out);
+        self.add_suggestions(&agent, &mut out);
+        let provider = cut(&agent.provider, MAX_VALUE_BYTES);
+        self.add_words(&mut out, KeyKind::ProviderWord, std::iter::once(provider));
 
         let texts = within_limits(agent);
-        for skill in &texts.skills {
-            out.add_text(self.skill_words, &skill.name);
-        }
+        let skills = texts.skills.iter().map(|skill| skill.name.as_str());
+        self.add_words(&mut out, KeyKind::SkillWord, skills);
         out.add_text(self.text, layout::written(&texts));
         out
     }
 
     fn add_values(&self, agent: &Document, out: &mut TantivyDocument) {
-        for (facet, values) in agent.facets.entries() {
-            add_distinct(out, self.exact(facet), values.iter().map(String::as_str));
-        }
-        add_distinct(
-            out,
-            self.visible_to,
-            agent.visible_to.iter().map(String::as_str),
-        );
-        add_distinct(out, self.lookup, agent.lookups.iter().map(String::as_str));
-
-        self.add_properties(agent, out);
-
-        let [names, skills, tags] = self.suggested;
-        let all_tags = agent.facets[Facet::Tag].iter();
-        let suggestions = [
-            (names, vec![agent.name.as_str()]),
-            (
-                skills,
-                agent
-                    .skills
-                    .iter()
-                    .take(MAX_SKILLS)
-                    .map(|skill| skill.name.as_str())
-                    .collect(),
-            ),
-            (tags, all_tags.map(String::as_str).collect()),
+        let facets = agent.facets.entries();
+        let facets = facets.map(|(facet, values)| (KeyKind::Facet(facet), values));
+        let lists = [
+            (KeyKind::VisibleTo, &agent.visible_to),
+            (KeyKind::Lookup, &agent.lookups),
         ];
-        for (field, shown) in suggestions {
-            let keys: Vec<String> = shown.into_iter().filter_map(suggestion_key).collect();
-            add_distinct(out, field, keys.iter().map(String::as_str));
+        for (kind, values) in facets.chain(lists) {
+            self.add_distinct(out, kind, values.iter().map(String::as_str));
         }
     }
 
     /// What exact conditions are about beside the facets.
     fn add_properties(&self, agent: &Document, out: &mut TantivyDocument) {
-        add_distinct(
-            out,
-            self.identifier,
-            std::iter::once(agent.identifier.as_str()),
-        );
+        let identifier = std::iter::once(agent.identifier.as_str());
+        self.add_distinct(out, KeyKind::Identifier, identifier);
         let attributes = agent.attributes.iter().take(MAX_ATTRIBUTES);
         let attributes: Vec<String> = attributes
             .map(|(path, value)| attribute_key(path, value))
             .collect();
-        add_distinct(out, self.attribute, attributes.iter().map(String::as_str));
+        let attributes = attributes.iter().map(String::as_str);
+        self.add_distinct(out, KeyKind::Attribute, attributes);
+    }
+
+    /// What completions suggest.
+    fn add_suggestions(&self, agent: &Document, out: &mut TantivyDocument) {
+        let skills = agent.skills.iter().take(MAX_SKILLS);
+        let tags = agent.facets[Facet::Tag].iter();
+        let suggestions = [
+            (SuggestionKind::Name, vec![agent.name.as_str()]),
+            (
+                SuggestionKind::Skill,
+                skills.map(|skill| skill.name.as_str()).collect(),
+            ),
+            (SuggestionKind::Tag, tags.map(String::as_str).collect()),
+        ];
+        for (kind, shown) in suggestions {
+            let texts: Vec<String> = shown.into_iter().filter_map(suggestion_text).collect();
+            let texts = texts.iter().map(String::as_str);
+            self.add_distinct(out, KeyKind::Suggestion(kind), texts);
+        }
+    }
+
+    /// Adds the forms of all words of texts.
+    fn add_words<'a>(
+        &self,
+        out: &mut TantivyDocument,
+        kind: KeyKind,
+        texts: impl Iterator<Item = &'a str>,
+    ) {
+        let forms: Vec<String> = texts.flat_map(indexed_forms).collect();
+        self.add_distinct(out, kind, forms.iter().map(String::as_str));
+    }
+
+    /// Adds the keys of these values, and the values to the column of their kind.
+    fn add_distinct<'a>(
+        &self,
+        out: &mut TantivyDocument,
+        kind: KeyKind,
+        values: impl Iterator<Item = &'a str>,
+    ) {
+        let mut values: Vec<&str> = values
+            .filter(|value| !value.is_empty() && value.len() <= MAX_VALUE_BYTES)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let column = self.columns.iter().find(|(of, _)| *of == kind);
+        for value in values {
+            out.add_text(self.keys.field(), kind.key(value));
+            if let Some((_, column)) = column {
+                out.add_text(*column, value);
+            }
+        }
     }
 }
 
-/// Analyzers of the schema, with their names.
-pub(super) fn analyzers() -> [(&'static str, TextAnalyzer); 2] {
-    [
-        (TOKENIZER, TextAnalyzer::from(AgentTokenizer)),
-        (LAYOUT, TextAnalyzer::from(LayoutTokenizer)),
-    ]
+/// The analyzer of the schema, with its name.
+pub(super) fn analyzer() -> (&'static str, TextAnalyzer) {
+    (LAYOUT, TextAnalyzer::from(LayoutTokenizer))
 }
 
 /// Separator of the folded form, which prefixes are compared with, and the text that is shown.
 pub(super) const SUGGESTION_MARK: char = '\u{1}';
 
-fn suggestion_key(shown: &str) -> Option<String> {
+fn suggestion_text(shown: &str) -> Option<String> {
     let shown = shown.trim();
     let usable =
         !shown.is_empty() && shown.len() <= MAX_VALUE_BYTES / 4 && !shown.contains(SUGGESTION_MARK);
     usable.then(|| format!("{}{SUGGESTION_MARK}{shown}", fold(shown)))
-}
-
-fn add_distinct<'a>(
-    out: &mut TantivyDocument,
-    field: Field,
-    values: impl Iterator<Item = &'a str>,
-) {
-    let mut values: Vec<&str> = values
-        .filter(|value| !value.is_empty() && value.len() <= MAX_VALUE_BYTES)
-        .collect();
-    values.sort_unstable();
-    values.dedup();
-    for value in values {
-        out.add_text(field, value);
-    }
 }
 
 /// Both halves of a number, as it is written.

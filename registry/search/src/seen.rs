@@ -12,11 +12,12 @@ use tantivy::{InvertedIndexReader, Searcher, Term};
 use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
 use super::filter::Filter;
+use super::keys::KeyKind;
 
 /// Terms of one segment read per wanted term, to find the first ones that agents of a set hold. If agents outside the
 /// set hold that many terms among them the walk ends early, because each term costs a read of its postings.
 const LOOKED_AT: usize = 16;
-/// The same for a field with a column, which is a fast source of the terms that agents of the set hold; so nothing is
+/// The same for keys with a column, which is a fast source of the terms that agents of the set hold; so nothing is
 /// missed then.
 const LOOKED_AT_BESIDE_COLUMN: usize = 2;
 
@@ -60,11 +61,9 @@ pub(super) fn segments_of(filter: &Filter, searcher: &Searcher) -> tantivy::Resu
         .collect()
 }
 
-/// A set of agents.
 #[derive(Clone, Copy)]
 pub(super) struct SeenAgents<'a> {
     searcher: &'a Searcher,
-    /// Agents of the set in each segment.
     segments: &'a [SeenBits],
 }
 
@@ -79,7 +78,6 @@ pub(super) struct FirstTerms {
     pub cut: bool,
 }
 
-/// A term of one segment.
 pub(super) struct SegmentTerm {
     pub segment: usize,
     pub info: TermInfo,
@@ -87,13 +85,20 @@ pub(super) struct SegmentTerm {
     pub text: Range<usize>,
 }
 
+/// The values of a kind of keys that begin with a text.
+#[derive(Clone, Copy)]
+pub(super) struct BegunValues<'a> {
+    pub kind: KeyKind,
+    pub begun: &'a str,
+}
+
 /// The terms of one segment, and the agents of the set in it.
 struct SegmentTerms<'a> {
     segment: usize,
     index: Arc<InvertedIndexReader>,
     seen: &'a SeenBits,
-    /// Column of the field, if it has one, and the prefix of all terms in the walk.
-    column: Option<(StrColumn, &'a str)>,
+    /// Column of the values, if they have one, and what is known of them.
+    column: Option<(StrColumn, BegunValues<'a>)>,
 }
 
 impl SegmentTerms<'_> {
@@ -147,11 +152,12 @@ impl FirstTerms {
             Ok(true)
         })?;
         match &of.column {
-            Some((column, begun)) if ended_early => {
+            Some((column, values)) if ended_early => {
                 self.terms.truncate(first);
-                for text in held(column, of.seen, begun, most + 1)? {
-                    if let Some(info) = of.index.terms().get(&text)? {
-                        self.push(of.segment, &text, info);
+                for value in held(column, of.seen, values.begun, most + 1)? {
+                    let key = values.kind.key(&value);
+                    if let Some(info) = of.index.terms().get(&key)? {
+                        self.push(of.segment, &key, info);
                     }
                 }
                 self.cut |= self.terms.len() - first > most;
@@ -171,7 +177,6 @@ impl FirstTerms {
         });
     }
 
-    /// Sorts the terms of all segments by text.
     fn sort(&mut self) {
         let Self { bytes, terms, .. } = self;
         terms.sort_by(|left, right| bytes[left.text.clone()].cmp(&bytes[right.text.clone()]));
@@ -215,11 +220,11 @@ impl<'a> SeenAgents<'a> {
     /// Finds the first `most` terms that agents of the set hold, among the terms that `walk` reads from the dictionary
     /// of each segment, in ascending order, until its callback returns `false`. The result depends on the agents alone,
     /// not on their segments; terms without a holder are in it only if there are no more than `most` terms at all. If
-    /// the field has a column too, `begun` is the common prefix of the terms in the walk.
+    /// the walk is over keys whose values have a column, `begun` says which they are.
     pub fn first_terms(
         &self,
         field: Field,
-        begun: Option<&str>,
+        begun: Option<BegunValues<'_>>,
         most: usize,
         walk: impl Fn(
             &TermDictionary,
@@ -228,11 +233,11 @@ impl<'a> SeenAgents<'a> {
     ) -> Result<FirstTerms, IndexError> {
         let mut first = FirstTerms::default();
         for (segment, (reader, seen)) in self.readers().enumerate() {
-            let column = match begun {
-                Some(begun) => reader
-                    .fast_fields()
-                    .str(reader.schema().get_field_name(field))?
-                    .map(|column| (column, begun)),
+            let column = match begun.and_then(|values| Some((values.kind.column()?, values))) {
+                Some((column, values)) => {
+                    let column = reader.fast_fields().str(column)?;
+                    column.map(|column| (column, values))
+                }
                 None => None,
             };
             let terms = SegmentTerms {

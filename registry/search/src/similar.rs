@@ -70,9 +70,6 @@ pub struct SimilarAgents {
 impl Index {
     /// Whether a caller with these labels sees an agent, listed or not. For one that is hidden from it as much is looked at as
     /// for one that is missing.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
     pub fn sees(&self, id: Uuid, visible_to: &[String]) -> Result<bool, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
@@ -81,7 +78,7 @@ impl Index {
         let mut sees = false;
         for reader in view.searcher.segment_readers() {
             let seen = filter.bits(reader)?;
-            let terms = reader.inverted_index(inner.fields.id)?;
+            let terms = inner.fields.keys.index(reader)?;
             if let Some(postings) = terms.read_postings(&term, IndexRecordOption::Basic)? {
                 sees |= seen.among(postings).next().is_some();
             }
@@ -143,7 +140,7 @@ impl Inner {
     fn address(&self, view: &IndexView, id: Uuid) -> Result<Option<DocAddress>, IndexError> {
         let term = self.fields.id_term(id);
         for (ordinal, reader) in (0..).zip(view.searcher.segment_readers()) {
-            let terms = reader.inverted_index(self.fields.id)?;
+            let terms = self.fields.keys.index(reader)?;
             let Some(mut postings) = terms.read_postings(&term, IndexRecordOption::Basic)? else {
                 continue;
             };
@@ -180,7 +177,6 @@ impl SimilarSearch<'_> {
         address == self.own || own.is_some() && own == self.group(address)
     }
 
-    /// Duplicates of the agent that pass the filter.
     fn duplicates(&self) -> Result<Option<Duplicates>, IndexError> {
         let Some(group) = self.group(self.own) else {
             return Ok(None);
@@ -342,7 +338,6 @@ impl SimilarSearch<'_> {
         Ok(entries)
     }
 
-    /// Score of the agent itself.
     fn own_score(
         &self,
         statistics: &QueryStatistics,

@@ -23,6 +23,8 @@ use super::{Index, IndexView, Inner, lock};
 
 /// Counts of segments that are cached across states of the index.
 const KEPT_COUNTS: u64 = 16_384;
+/// Documents of a term in a segment from which their count is cached: fewer are counted faster than looked up.
+const LEAST_KEPT: u32 = 256;
 /// Counts of terms that are cached for one class in one state.
 const KNOWN_TERMS: usize = 16_384;
 /// Classes of callers whose statistics are cached for one state.
@@ -44,7 +46,6 @@ pub(super) enum CountKey {
 /// Cache of counts by segment, its deletions, and class.
 pub(super) type SegmentCounts = Cache<(SegmentId, Option<Opstamp>, Arc<[String]>, CountKey), u64>;
 
-/// Creates the empty cache of counts.
 pub(super) fn segment_counts() -> SegmentCounts {
     Cache::builder().max_capacity(KEPT_COUNTS).build()
 }
@@ -83,7 +84,6 @@ pub(super) struct Statistics {
     labels: Arc<[String]>,
     searcher: Searcher,
     text: Field,
-    /// Agents of the class in each segment.
     segments: Vec<SeenBits>,
     agents: u64,
     words: u64,
@@ -130,7 +130,6 @@ impl Statistics {
         Ok(statistics)
     }
 
-    /// Number of agents in the class.
     pub fn agents(&self) -> u64 {
         self.agents
     }
@@ -140,12 +139,10 @@ impl Statistics {
         self.languages
     }
 
-    /// Agents of the class.
     pub fn class(&self) -> SeenAgents<'_> {
         SeenAgents::new(&self.searcher, &self.segments)
     }
 
-    /// Mean length of an agent, in words.
     #[expect(clippy::cast_precision_loss, reason = "a mean is rough")]
     pub fn mean_length(&self) -> Score {
         match self.agents {
@@ -192,8 +189,8 @@ impl Statistics {
             let Some(info) = index.get_term_info(term)? else {
                 continue;
             };
-            holders += match segment.hides_nobody() {
-                true => u64::from(info.doc_freq),
+            holders += match segment.hides_nobody() || info.doc_freq < LEAST_KEPT {
+                true => u64::from(segment.holders(&index, &info, u32::MAX)?),
                 false => self.kept(reader, CountKey::Holders(term.clone()), || {
                     Ok(segment.holders(&index, &info, u32::MAX)?.into())
                 })?,

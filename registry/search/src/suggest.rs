@@ -6,15 +6,16 @@ use std::ops::Range;
 
 use tantivy::SegmentReader;
 use tantivy::postings::TermInfo;
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 
 use super::Index;
 use super::answer::{Suggestion, SuggestionKind};
 use super::bits::SeenBits;
 use super::error::IndexError;
 use super::folding::fold;
+use super::keys::{KIND_BYTES, KeyKind, Keys};
 use super::schema::SUGGESTION_MARK;
-use super::seen::{FirstTerms, SeenAgents, SegmentTerm};
+use super::seen::{BegunValues, FirstTerms, SeenAgents, SegmentTerm};
 
 /// The most completions of one call.
 const MAX_SUGGESTIONS: usize = 50;
@@ -30,11 +31,10 @@ const KINDS: [(SuggestionKind, usize); 3] = [
     (SuggestionKind::Tag, 1_000),
 ];
 
-/// One value in one segment.
 struct ValuePlace {
     segment: usize,
     postings: TermInfo,
-    /// Ranges of the folded form and of the text as written, in the bytes of all terms.
+    /// Ranges of the folded form and of the text as written, in the bytes of all keys.
     folded: Range<usize>,
     shown: Range<usize>,
 }
@@ -42,7 +42,6 @@ struct ValuePlace {
 /// Values of one kind that have the prefix.
 struct PrefixValues {
     bytes: String,
-    /// Values ordered by folded form.
     places: Vec<ValuePlace>,
 }
 
@@ -91,16 +90,16 @@ impl Index {
             return Ok(Vec::new());
         }
         let inner = &*self.0;
-        let fields = &inner.fields;
+        let keys = inner.fields.keys;
         let view = inner.view()?;
         let mut seen = inner.visible_agents(&view, visible_to)?;
         let seen = seen.agents(&view.searcher)?;
         let segments: Vec<(&SegmentReader, &SeenBits)> = seen.readers().collect();
 
         let mut found: Vec<FoundSuggestion> = Vec::new();
-        for ((kind, most), field) in KINDS.into_iter().zip(fields.suggested) {
-            let values = values(&seen, field, &prefix, most)?;
-            let count = |group: &[ValuePlace]| count(&segments, field, &values.bytes, group);
+        for (kind, most) in KINDS {
+            let values = values(&seen, keys, kind, &prefix, most)?;
+            let count = |group: &[ValuePlace]| count(&segments, keys, &values.bytes, group);
             keep_most_frequent(&mut found, limit, kind, &values, count)?;
         }
         Ok(found.into_iter().map(|found| found.suggestion).collect())
@@ -153,15 +152,22 @@ fn keep_most_frequent(
 
 fn values(
     seen: &SeenAgents<'_>,
-    field: Field,
+    keys: Keys,
+    kind: SuggestionKind,
     prefix: &str,
     most: usize,
 ) -> Result<PrefixValues, IndexError> {
+    let kind = KeyKind::Suggestion(kind);
+    let values = BegunValues {
+        kind,
+        begun: prefix,
+    };
+    let first = kind.key(prefix);
     let FirstTerms { bytes, terms, .. } =
-        seen.first_terms(field, Some(prefix), most, |terms, found| {
-            let mut begun = terms.range().ge(prefix).into_stream()?;
+        seen.first_terms(keys.field(), Some(values), most, |terms, found| {
+            let mut begun = terms.range().ge(&first).into_stream()?;
             while begun.advance()
-                && begun.key().starts_with(prefix.as_bytes())
+                && begun.key().starts_with(first.as_bytes())
                 && found(begun.key(), begun.value())?
             {}
             Ok(())
@@ -178,7 +184,7 @@ fn values(
                 Some(ValuePlace {
                     segment,
                     postings: info,
-                    folded: text.start..mark,
+                    folded: text.start + KIND_BYTES..mark,
                     shown: mark + SUGGESTION_MARK.len_utf8()..text.end,
                 })
             },
@@ -192,7 +198,7 @@ fn values(
 /// Number of agents of the sets that have a value, and its most frequent spelling; `None` if no agent has it.
 fn count(
     segments: &[(&SegmentReader, &SeenBits)],
-    field: Field,
+    keys: Keys,
     bytes: &str,
     group: &[ValuePlace],
 ) -> tantivy::Result<Option<(String, u64)>> {
@@ -204,7 +210,7 @@ fn count(
         else {
             continue;
         };
-        let index = reader.inverted_index(field)?;
+        let index = keys.index(reader)?;
         // With a single spelling no agent can be counted twice.
         if let [place] = places {
             let holders = u64::from(seen.holders(&index, &place.postings, u32::MAX)?);

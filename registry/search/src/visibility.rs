@@ -5,10 +5,10 @@
 //! one of those too, and it shows none that carries a label that begins with [`NEVER`]. A label that begins with
 //! [`ALWAYS`] shows the agents that carry it, however the others are narrowed.
 
-use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::bits::Bits;
+use super::keys::{KeyKind, Keys};
 
 /// Marks a label of a caller: plain labels show only agents that carry one of those labels.
 pub const ONLY: char = '+';
@@ -30,7 +30,6 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    /// Sorts the labels of a caller by their marks.
     pub fn of(labels: &[String]) -> Self {
         let mut viewer = Self::default();
         for label in labels {
@@ -64,14 +63,14 @@ impl Viewer {
     /// The agents of a segment that are shown; `add` adds those that carry a term to a set.
     pub fn bits(
         &self,
-        field: Field,
+        keys: Keys,
         reader: &SegmentReader,
         mut add: impl FnMut(&Term, &mut Bits) -> tantivy::Result<()>,
     ) -> tantivy::Result<Bits> {
         let mut any_of = |labels: &[String]| {
             let mut any = Bits::none(reader.max_doc());
             for label in labels {
-                add(&Term::from_field_text(field, label), &mut any)?;
+                add(&keys.term(KeyKind::VisibleTo, label), &mut any)?;
             }
             tantivy::Result::Ok(any)
         };
@@ -89,7 +88,7 @@ impl Viewer {
     }
 }
 
-/// Whether a caller with these labels is shown an agent that carries those: as a [`Viewer`] of them, which is kept where many
+/// Whether a caller with these labels is shown an agent that carries those: as a `Viewer` of them, which is kept where many
 /// agents are looked at.
 pub fn sees(labels: &[String], carried: &[String]) -> bool {
     let carries = |label: &str| carried.iter().any(|one| one == label);

@@ -79,6 +79,8 @@ pub struct Context {
 pub struct Wake {
     /// A visit may have become due.
     pub visits: Notify,
+    /// Another process may have made a visit due; every event that it appends is a sign of that.
+    pub foreign_visits: Notify,
     /// A check of a domain's proofs may have become due.
     pub checks: Notify,
     /// Another process may have appended an event.

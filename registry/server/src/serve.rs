@@ -125,7 +125,6 @@ fn start(
     Ok(builder.run())
 }
 
-/// Serves an application on a port without TLS.
 fn plain<A, S, B>(
     application: A,
     acceptance: Acceptance,
@@ -150,7 +149,6 @@ where
     .map_err(move |error| counting.tell(&error))
 }
 
-/// Serves an application on a port with TLS.
 fn encrypted<A, S, B>(
     application: A,
     acceptance: Acceptance,
@@ -184,7 +182,7 @@ where
     .map_err(move |error| counting.tell(&error))
 }
 
-/// Serves an application on accepted connections.
+/// Serves an application on the connections that one worker accepts.
 fn speak_http<T, A, S, B>(
     application: A,
     draining: CancellationToken,
@@ -209,6 +207,8 @@ where
     let application = application
         .into_factory()
         .map_err(|error| error.into().error_response());
+    // Each connection looks at it whenever something happens: workers with one token wait for one another.
+    let draining = draining.child_token();
     HttpService::build()
         .graceful_shutdown_signal(move || draining.clone().cancelled_owned())
         .keep_alive(KEEP_ALIVE)

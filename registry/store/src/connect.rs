@@ -25,7 +25,7 @@ const MIGRATION_LOCK: i64 = 0x6132_6172_0001;
 /// The table of the migrations that have run.
 const MIGRATIONS: &str = "seaql_migrations";
 
-/// What statements run on: the store itself for reads, or a write under way.
+/// What statements run on: the store itself for single reads, a read of several, or a write under way.
 pub trait Handle: Sync {
     /// The connection behind it.
     type Connection: ConnectionTrait;
@@ -54,6 +54,18 @@ impl Handle for Store {
     }
 }
 
+impl Handle for Read {
+    type Connection = DatabaseTransaction;
+
+    fn connection(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+
+    fn damaged_bodies(&self) -> &DamagedBodies {
+        &self.damaged
+    }
+}
+
 impl Handle for Write {
     type Connection = DatabaseTransaction;
 
@@ -72,6 +84,11 @@ impl Handle for Write {
 
 /// How many connections read at once on SQLite; PostgreSQL's pool holds twice that.
 const READERS: u32 = 8;
+/// The statements that each of SQLite's readers keeps prepared.
+const PREPARED_READS: usize = 128;
+/// The statements that SQLite's writer keeps prepared. The groups of a crawl have inserts of a dozen sizes for each of a dozen
+/// tables; preparing one of 64 rows takes longer than running it.
+const PREPARED_WRITES: usize = 512;
 /// Timeout of the database.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a connection to PostgreSQL lies idle before it is tested where it is used again: it was tested when it was laid
@@ -117,9 +134,6 @@ impl StoreOptions {
     }
 
     /// Marks the first start of the database as complete. From then on a file without a registry is refused.
-    ///
-    /// # Errors
-    /// Where the folder of the file cannot be written.
     pub fn finish_first_start(&self) -> Result<(), StoreError> {
         sqlite_file::mark_finished(self)
     }
@@ -133,6 +147,14 @@ pub struct Store {
     /// SQLite's writers queue here, in order, instead of in its busy handler.
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     changes: Arc<RowChanges>,
+    damaged: Arc<DamagedBodies>,
+}
+
+/// Several reads on one connection. A read on the store itself takes a connection from the pool and lays it down, which is one
+/// round trip more for each. On SQLite all of them see the database as it was at the first one.
+#[derive(Debug)]
+pub struct Read {
+    transaction: DatabaseTransaction,
     damaged: Arc<DamagedBodies>,
 }
 
@@ -208,8 +230,8 @@ impl Store {
     pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
         sqlite_file::refuse_foreign(options).await?;
         if options.url.starts_with("sqlite:") {
-            let write = Database::connect(sqlite(options, 1)).await?;
-            let mut read = Database::connect(sqlite(options, READERS)).await?;
+            let write = Database::connect(sqlite(options, 1, PREPARED_WRITES)).await?;
+            let mut read = Database::connect(sqlite(options, READERS, PREPARED_READS)).await?;
             note_statements(&mut read);
             let write_turn = Some(Arc::new(tokio::sync::Mutex::new(())));
             return Ok(Self {
@@ -287,11 +309,16 @@ impl Store {
         self.read.get_postgres_connection_pool()
     }
 
+    /// Begins a read of several statements. It ends when it is dropped, which should be soon: it holds one of a few connections.
+    pub async fn read(&self) -> Result<Read, StoreError> {
+        Ok(Read {
+            transaction: self.read.begin().await?,
+            damaged: Arc::clone(&self.damaged),
+        })
+    }
+
     /// Begins a write. On SQLite it waits for its turn and begins IMMEDIATE, so that no other transaction can write
     /// between its reads and its writes.
-    ///
-    /// # Errors
-    /// Where the database does not respond or accepts no writes.
     pub async fn write(&self) -> Result<Write, StoreError> {
         let turn = match &self.write_turn {
             Some(turn) => Some(Arc::clone(turn).lock_owned().await),
@@ -312,17 +339,11 @@ impl Store {
     }
 
     /// Checks that the database responds.
-    ///
-    /// # Errors
-    /// Where it does not respond.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.read.ping().await?)
     }
 
     /// Closes every connection, the write side last.
-    ///
-    /// # Errors
-    /// Where a connection does not close cleanly.
     pub async fn close(&self) -> Result<(), StoreError> {
         if !self.is_postgres() {
             self.read.clone().close().await?;
@@ -387,7 +408,8 @@ pub(super) async fn advisory_lock(
     Ok(())
 }
 
-fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
+/// Options of SQLite's connections, each of which keeps up to `prepared` statements.
+fn sqlite(options: &StoreOptions, connections: u32, prepared: usize) -> ConnectOptions {
     let synchronous = match options.synchronous {
         Synchronous::Normal => "NORMAL",
         Synchronous::Full => "FULL",
@@ -397,6 +419,8 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
     let mut connect = ConnectOptions::new(&options.url);
     connect
         .max_connections(connections)
+        // No server is there to be lost, and the test is a message to the connection's thread and back for each statement.
+        .test_before_acquire(false)
         .sqlx_logging(false)
         .map_sqlx_sqlite_opts(move |sqlite| {
             sqlite
@@ -405,7 +429,7 @@ fn sqlite(options: &StoreOptions, connections: u32) -> ConnectOptions {
                 .pragma("foreign_keys", "ON")
                 .pragma("busy_timeout", "5000")
                 .pragma("cache_size", format!("-{cache_kibibytes}"))
-                .statement_cache_capacity(128)
+                .statement_cache_capacity(prepared)
         })
         .map_sqlx_sqlite_before_acquire(|connection, _| {
             // SQLite rolls back by itself when a commit fails (a full disk), and the driver, which counts

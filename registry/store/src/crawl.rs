@@ -30,14 +30,9 @@ pub async fn source_days_of(
 }
 
 impl Write {
-    /// Adds these fetches to the totals of their days, and deletes days older than [`DAYS_PER_SOURCE`] of the same
-    /// sources.
+    /// Adds these fetches to the totals of their days.
     pub async fn source_days_add(&self, rows: Vec<source_day::Model>) -> Result<(), StoreError> {
         use source_day::Column as C;
-        let Some(today) = rows.iter().map(|row| row.day).max() else {
-            return Ok(());
-        };
-        let sources: Vec<i64> = rows.iter().map(|row| row.source_id).collect();
         let sum = |column: C| {
             (
                 column,
@@ -51,16 +46,24 @@ impl Write {
             rows.into_iter().map(IntoActiveModel::into_active_model),
             Some(conflict),
         )
-        .await?;
+        .await
+    }
+
+    /// Deletes the totals of these sources that are older than [`DAYS_PER_SOURCE`] today.
+    pub async fn source_days_trim(&self, sources: &[i64], today: i32) -> Result<(), StoreError> {
+        use source_day::Column as C;
+        if sources.is_empty() {
+            return Ok(());
+        }
         source_day::Entity::delete_many()
-            .filter(C::SourceId.is_in(padded(&sources)))
-            .filter(C::Day.lte(today - DAYS_PER_SOURCE))
+            .filter(C::SourceId.is_in(padded(sources)))
+            .filter(C::Day.lte(today.saturating_sub(DAYS_PER_SOURCE)))
             .exec(self.connection())
             .await?;
         Ok(())
     }
 
-    /// Deletes the totals, up to and including that day, of ended sources. For live ones every fetch does that.
+    /// Deletes the totals, up to and including that day, of ended sources. For live ones the first fetch of a day does that.
     pub async fn source_days_forget(&self, day: i32) -> Result<(), StoreError> {
         let ended = Query::select()
             .column(source::Column::Id)

@@ -141,6 +141,22 @@ pub async fn sources_of(
         .await?)
 }
 
+/// The live sources of these agents, oldest first.
+pub async fn sources_of_agents(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<source::Model>, StoreError> {
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(source::Entity::find()
+        .filter(source::Column::AgentId.is_in(padded(agents)))
+        .filter(source::Column::EndedAt.is_null())
+        .order_by_asc(source::Column::Id)
+        .all(on.connection())
+        .await?)
+}
+
 /// The sources of a domain that ended with their agents.
 pub async fn sources_retired(
     on: &impl Handle,

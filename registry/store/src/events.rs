@@ -4,13 +4,14 @@ use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, Statement,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, Iterable,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Statement,
 };
 use uuid::Uuid;
 
 use super::connect::advisory_lock;
 use super::entity::event;
+use super::rows::rows_of_statement;
 use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which events are appended, from the append to the commit, so that
@@ -59,12 +60,21 @@ impl Write {
             actor: Set(new.actor),
             data: Set(new.data.to_string()),
         });
-        self.insert_rows(rows, None).await?;
+        let mut rows: Vec<event::ActiveModel> = rows.collect();
+        let columns = event::Column::iter().count();
+        let mut highest = None;
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows_of_statement(rows.len(), columns));
+            let inserted = event::Entity::insert_many(rows);
+            // The last one: rows are numbered in their order, and nobody else appends meanwhile.
+            highest = inserted.exec(self.connection()).await?.last_insert_id;
+            rows = rest;
+        }
         if postgres {
             let notify = Statement::from_string(DbBackend::Postgres, format!("NOTIFY {CHANNEL}"));
             self.connection().execute_raw(notify).await?;
         }
-        highest_seq(self).await.map(Some)
+        Ok(highest)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The database: SQLite or PostgreSQL behind one set of methods.
 //!
-//! Methods are named resource first. Reads take the read pool; every write runs in
-//! [`Store::write`], which on SQLite begins IMMEDIATE on the one write connection, so that writers
-//! queue instead of failing.
+//! Methods are named resource first. Reads take the read pool, or one of its connections for several
+//! ([`Store::read`]); every write runs in [`Store::write`], which on SQLite begins IMMEDIATE on the one
+//! write connection, so that writers queue instead of failing.
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod a2a_tasks;
@@ -49,7 +49,7 @@ pub mod visit_leases;
 pub mod visit_turns;
 pub mod waivers;
 
-pub use connect::{Handle, Store, StoreOptions, Synchronous, Write};
+pub use connect::{Handle, Read, Store, StoreOptions, Synchronous, Write};
 pub use damaged_bodies::{DamagedBodies, MAX_DAMAGED_BODIES};
 pub use error::{CorruptRow, StoreError, StoreErrorKind};
 pub use kept::Kept;

@@ -73,13 +73,18 @@ pub(super) fn can_be_stored(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// The number of rows in the next statement while `left` rows remain: a power of two within both limits.
-fn rows_of_statement(left: usize, columns: usize) -> usize {
+/// The number of rows in the next statement while `left` rows remain: within both limits, a power of two or one and a half
+/// times that.
+pub(super) fn rows_of_statement(left: usize, columns: usize) -> usize {
     let limit = left
         .clamp(1, MAX_ROWS)
         .min(MAX_VALUES / columns.max(1))
         .max(1);
-    1 << limit.ilog2()
+    let power = 1 << limit.ilog2();
+    if limit >= power + power / 2 {
+        return power + power / 2;
+    }
+    power
 }
 
 #[cfg(test)]
@@ -110,10 +115,27 @@ mod tests {
             let mut left = 1_613;
             while left > 0 {
                 let inserted = rows_of_statement(left, columns);
-                assert!(inserted <= left && inserted.is_power_of_two());
+                assert!((1..=left).contains(&inserted));
                 assert!(inserted * columns <= MAX_VALUES && inserted <= MAX_ROWS);
                 left -= inserted;
             }
         }
+    }
+
+    #[test]
+    fn a_few_sizes_of_statements_are_enough_for_any_number_of_rows() {
+        let sizes: Vec<usize> = (1..=500)
+            .filter(|left| rows_of_statement(*left, 40) == *left)
+            .collect();
+        assert_eq!(sizes, [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+        let statements = |mut left: usize| {
+            let mut count = 0;
+            while left > 0 {
+                left -= rows_of_statement(left, 40);
+                count += 1;
+            }
+            count
+        };
+        assert!((1..=64).all(|left| statements(left) <= 3));
     }
 }

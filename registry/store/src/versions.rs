@@ -167,6 +167,27 @@ pub async fn key_sets_of(
         .await?)
 }
 
+/// Those of these agents of which more versions are stored than [`VERSIONS_PER_AGENT`].
+pub async fn agents_with_many_versions(
+    on: &impl Handle,
+    agents: &[Uuid],
+) -> Result<Vec<Uuid>, StoreError> {
+    use version::Column as C;
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = i64::try_from(VERSIONS_PER_AGENT).unwrap_or(i64::MAX);
+    Ok(version::Entity::find()
+        .select_only()
+        .column(C::AgentId)
+        .filter(C::AgentId.is_in(padded(agents)))
+        .group_by(C::AgentId)
+        .having(Expr::col(C::Id).count().gt(most))
+        .into_tuple()
+        .all(on.connection())
+        .await?)
+}
+
 /// The bytes with that digest; `None` if they are not stored. This is the only way to the bytes of a card, so that none
 /// are used that are not those that were approved.
 ///

@@ -40,6 +40,13 @@ pub struct LeaseRequest {
     pub steady: f64,
 }
 
+impl LeaseRequest {
+    /// The places that are not reserved.
+    const fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.reserved)
+    }
+}
+
 /// Whether a visit was requested, and somebody waits for it, or is a planned one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisitCause {
@@ -113,14 +120,15 @@ impl Store {
             busy: write.networks_busy(request.now).await?,
             rows: Vec::new(),
         };
-        let room = write.visits_pick_requested(request, &mut picked).await?;
+        write
+            .visits_pick(request, VisitCause::Requested, request.limit, &mut picked)
+            .await?;
         let requested = picked.rows.len();
+        let room = request.free().saturating_sub(requested as u64);
         let reached = left.as_ref().map_or(0, |row| row.turn);
         write.turn_reach(reached, &picked.rows).await?;
         if room > 0
-            && let Some(oldest) = visits_oldest(&write, request.now, VisitCause::Planned)
-                .await?
-                .filter(|oldest| *oldest <= request.now)
+            && let Some(oldest) = write.planned_due_since(request.now).await?
         {
             let lag = u64::try_from(request.now - oldest).unwrap_or(0);
             let rate = request
@@ -239,13 +247,9 @@ impl Store {
     }
 }
 
-/// The earliest time at which an unleased visit of one cause is due.
-pub(super) async fn visits_oldest(
-    on: &impl Handle,
-    now: i64,
-    cause: VisitCause,
-) -> Result<Option<i64>, StoreError> {
-    Ok(domain::Entity::find()
+/// The query for the earliest time at which an unleased visit of one cause is due.
+pub(super) fn oldest(now: i64, cause: VisitCause) -> Select<domain::Entity> {
+    domain::Entity::find()
         .select_only()
         .column(domain::Column::VisitDueAt)
         .filter(domain::Column::VisitDueAt.is_not_null())
@@ -253,9 +257,11 @@ pub(super) async fn visits_oldest(
         .filter(cause.condition())
         .order_by_asc(domain::Column::VisitDueAt)
         .limit(1)
-        .into_tuple()
-        .one(on.connection())
-        .await?)
+}
+
+/// Whether a visit is a single one, as [`VisitCause::Single`] has it.
+fn is_single(row: &domain::Model) -> bool {
+    row.visit_interval_us.is_none() && row.visit_turn < KEPT_FOR_EACH - SINGLE_VISITS
 }
 
 /// Live domains without a lease: no visit or check of them is under way.
@@ -320,25 +326,15 @@ impl Write {
         Ok(())
     }
 
-    /// Picks the requested visits; returns how many places are left for planned ones.
-    async fn visits_pick_requested(
-        &self,
-        request: &LeaseRequest,
-        picked: &mut Picked,
-    ) -> Result<u64, StoreError> {
-        let mut room = request.limit;
-        if request.reserved > 0 {
-            self.visits_pick(request, VisitCause::Single, room, picked)
-                .await?;
-            room = room.saturating_sub(picked.rows.len() as u64 + request.reserved);
-        }
-        let singles = picked.rows.len();
-        self.visits_pick(request, VisitCause::Requested, room, picked)
-            .await?;
-        Ok(room.saturating_sub((picked.rows.len() - singles) as u64))
+    /// Since when the planned visit that is due longest is due; `None` where none is.
+    async fn planned_due_since(&self, now: i64) -> Result<Option<i64>, StoreError> {
+        let oldest = oldest(now, VisitCause::Planned).into_tuple::<i64>();
+        let oldest = oldest.one(self.connection()).await?;
+        Ok(oldest.filter(|oldest| *oldest <= now))
     }
 
-    /// Picks up to `count` more due domains in their order, without those whose address block is busy.
+    /// Picks up to `count` more due domains in their order, without those whose address block is busy. The reserved places are
+    /// left to single visits, which are the first of the requested ones.
     async fn visits_pick(
         &self,
         request: &LeaseRequest,
@@ -371,6 +367,9 @@ impl Write {
             let rows = query.all(self.connection()).await?;
             let found = rows.len() as u64;
             for row in rows {
+                if picked.rows.len() as u64 >= request.free() && !is_single(&row) {
+                    return Ok(());
+                }
                 picked.take(row);
             }
             if found < room {

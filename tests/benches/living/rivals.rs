@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -176,8 +177,13 @@ fn groonga_request(_: SocketAddr, words: &str, facets: &[&str]) -> Vec<u8> {
 /// Starts RediSearch with these cards; `None`, with a printed line, where it is not installed.
 pub fn redisearch(cards: usize, card: impl Fn(usize) -> Vec<u8>) -> Option<Rival> {
     let installed = std::env::var_os(REDISEARCH).map(PathBuf::from);
-    let file = |name| installed.as_ref().and_then(|folder| find(folder, name));
-    let (Some(program), Some(module)) = (file("redis-server"), file("redisearch.so")) else {
+    let file = |is_wanted: &dyn Fn(&str) -> bool| {
+        let folder = installed.as_ref()?;
+        find(folder, is_wanted)
+    };
+    let program = file(&|name| name == "redis-server");
+    let module = file(&|name| name == "redisearch.so");
+    let (Some(program), Some(module)) = (program, module) else {
         println!(
             "SKIPPED RediSearch: {REDISEARCH} names no folder with redis-server and redisearch.so; install them with `tests/run --prepare`, and run this bench in `tests/run --shell`"
         );
@@ -185,7 +191,16 @@ pub fn redisearch(cards: usize, card: impl Fn(usize) -> Vec<u8>) -> Option<Rival
     };
     let folder = tempfile::tempdir().unwrap();
     let address = free_address();
+    // The program was linked with OpenSSL 1.1, which newer systems do not have; a package beside it brings a copy under names
+    // of its own.
+    for library in ["libssl", "libcrypto"] {
+        let name = format!("{library}.so.1.1");
+        if let Some(copy) = file(&|file| file.starts_with(library) && file.ends_with(".so.1.1")) {
+            symlink(copy, folder.path().join(name)).unwrap();
+        }
+    }
     let started = Command::new(program)
+        .env("LD_LIBRARY_PATH", folder.path())
         .args([
             "--bind",
             "127.0.0.1",
@@ -343,18 +358,21 @@ fn command(parts: &[&str]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The first file of this name in a folder or below.
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+/// The first file in a folder or below whose name is wanted.
+fn find(folder: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     let entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
-    let here = entries.iter().map(|entry| entry.path());
-    let mut files = here.filter(|path| path.is_file() && path.ends_with(name));
+    let named = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path.is_file() && name.is_some_and(is_wanted)
+    };
+    let mut files = entries.iter().map(|entry| entry.path()).filter(named);
     files.next().or_else(|| {
         let folders = entries
             .iter()
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         folders
             .map(|entry| entry.path())
-            .find_map(|folder| find(&folder, name))
+            .find_map(|folder| find(&folder, is_wanted))
     })
 }
 

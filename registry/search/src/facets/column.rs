@@ -27,7 +27,6 @@ pub(crate) struct FacetColumn {
 }
 
 impl FacetColumn {
-    /// Opens the column of a field.
     pub fn open(reader: &SegmentReader, field: &str) -> tantivy::Result<Self> {
         Ok(Self {
             column: reader.fast_fields().str(field)?,
@@ -36,13 +35,11 @@ impl FacetColumn {
         })
     }
 
-    /// Number of values.
     pub fn len(&self) -> usize {
         let column = self.column.as_ref();
         column.map_or(0, |column| column.dictionary().num_terms())
     }
 
-    /// The ordinal of a value.
     pub fn ordinal(&self, value: &[u8]) -> io::Result<Option<usize>> {
         let Some(column) = &self.column else {
             return Ok(None);
@@ -51,7 +48,6 @@ impl FacetColumn {
         Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal).ok()))
     }
 
-    /// The value with an ordinal.
     pub fn value(&self, ordinal: usize) -> io::Result<Vec<u8>> {
         let mut value = Vec::new();
         if let Some(column) = &self.column {
@@ -87,30 +83,30 @@ impl FacetColumn {
     }
 }
 
-/// The counts of one facet in one segment.
-pub(super) struct SegmentFacet {
-    column: Arc<FacetColumn>,
-    /// The counts by the value's term ordinal; empty before the first match.
-    counts: Vec<u32>,
+/// Buffers for reading columns, which all facets and segments of a search share.
+#[derive(Default)]
+pub(super) struct ColumnBuffers {
     documents: Vec<DocId>,
     rows: Vec<u32>,
     ordinals: Vec<u64>,
 }
 
+pub(super) struct SegmentFacet {
+    column: Arc<FacetColumn>,
+    /// The counts by the value's term ordinal; empty before the first match.
+    counts: Vec<u32>,
+}
+
 impl SegmentFacet {
-    /// Creates zero counts of the values of a column.
     pub fn new(column: Arc<FacetColumn>) -> Self {
         Self {
             column,
             counts: Vec::new(),
-            documents: Vec::new(),
-            rows: Vec::new(),
-            ordinals: Vec::new(),
         }
     }
 
     /// Counts the values of these documents, whose ids ascend.
-    pub fn count(&mut self, documents: &[DocId]) {
+    pub fn count(&mut self, documents: &[DocId], buffers: &mut ColumnBuffers) {
         let Some(column) = self
             .column
             .column
@@ -121,13 +117,15 @@ impl SegmentFacet {
         };
         // The ordinals come from the same dictionary that the counters are sized for.
         self.counts.resize(self.column.len(), 0);
-        self.documents.clear();
-        self.rows.clear();
+        buffers.documents.clear();
+        buffers.rows.clear();
         let ordinals = column.ords();
-        ordinals.row_ids_for_docs(documents, &mut self.documents, &mut self.rows);
-        self.ordinals.resize(self.rows.len(), 0);
-        ordinals.values.get_vals(&self.rows, &mut self.ordinals);
-        for ordinal in &self.ordinals {
+        ordinals.row_ids_for_docs(documents, &mut buffers.documents, &mut buffers.rows);
+        buffers.ordinals.resize(buffers.rows.len(), 0);
+        ordinals
+            .values
+            .get_vals(&buffers.rows, &mut buffers.ordinals);
+        for ordinal in &buffers.ordinals {
             if let Some(count) = usize::try_from(*ordinal)
                 .ok()
                 .and_then(|at| self.counts.get_mut(at))
@@ -137,12 +135,10 @@ impl SegmentFacet {
         }
     }
 
-    /// The total of all counts.
     pub fn sum(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The column that is counted.
     pub fn column(&self) -> &FacetColumn {
         &self.column
     }

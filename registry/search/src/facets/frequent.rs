@@ -10,21 +10,26 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
-use tantivy::columnar::ColumnIndex;
 use tantivy::index::SegmentId;
 use tantivy::postings::TermInfo;
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::IndexRecordOption;
 use tantivy::termdict::TermMerger;
 use tantivy::{DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 
 use super::super::bits::Bits;
+use super::super::keys::{KeyKind, Keys, value_of};
 use super::super::lock;
 use super::super::schema::Fields;
 use super::columns::SegmentColumns;
+use super::per_agent::ValuesPerAgent;
 
 /// Smallest fraction of all agents (one in this many) that makes a segment large; so this is also the highest number of
 /// large segments.
 const LEAST_PART: u32 = 256;
+
+/// Part of all agents, one in this many, that may be in other segments before the values are computed anew: agents of small
+/// segments are counted one by one, and computing the values reads all of them.
+const APART: u32 = 8;
 
 /// Holder fraction (one in this many) from which the holders of a value are kept as a bit set; the postings of a rarer
 /// value are read faster than such a set.
@@ -50,7 +55,7 @@ pub struct FacetLimits {
 impl Default for FacetLimits {
     fn default() -> Self {
         Self {
-            least_agents: 4_096,
+            least_agents: 256,
             values: 4_096,
             holders: 65_536,
             memory: 64 * 1024 * 1024,
@@ -80,7 +85,7 @@ pub(crate) struct FacetValues {
     /// The most frequent value that was left out, and an upper bound of its agents.
     pub left_out: Option<(Vec<u8>, u64)>,
     /// Values per agent, for each segment.
-    pub carried: Vec<ValuesPerAgent>,
+    pub carried: Vec<Arc<ValuesPerAgent>>,
     /// Number of each value of each segment, precomputed or not, in the order of the segment's values. All values of the
     /// large segments are numbered in the order of their texts.
     numbers: Vec<Box<[u32]>>,
@@ -95,7 +100,6 @@ pub(crate) struct FrequentValue {
     pub number: u32,
     /// Number of holders, deleted agents included.
     pub agents: u64,
-    /// The holders in each large segment.
     holders: Vec<ValueHolders>,
 }
 
@@ -105,17 +109,9 @@ enum ValueHolders {
     Postings(TermInfo),
 }
 
-/// Number of values that each agent of a segment carries.
-pub(crate) enum ValuesPerAgent {
-    /// Every agent carries exactly one value.
-    One,
-    /// The numbers as bit planes: the first set holds the agents whose number is odd, the next one their second bit,
-    /// and so on.
-    Planes(Vec<Bits>),
-}
-
 impl FrequentValues {
-    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same.
+    /// Frequent values of an index state. The values of `before` are reused while the large segments are the same, or hold
+    /// nearly all agents.
     pub fn of(
         searcher: &Searcher,
         fields: &Fields,
@@ -130,17 +126,19 @@ impl FrequentValues {
             .filter(|reader| reader.max_doc() >= least)
             .collect();
         let segments: Vec<SegmentId> = large.iter().map(|reader| reader.segment_id()).collect();
-        if let Some(before) = before.filter(|before| before.segments == segments) {
+        let still_serves =
+            |before: &&Arc<Self>| before.segments == segments || before.cover_nearly_all(readers);
+        if let Some(before) = before.as_ref().filter(still_serves) {
             let is_searched = |id: &SegmentId| readers.iter().any(|one| one.segment_id() == *id);
             lock(&before.columns).retain(|id, _| is_searched(id));
-            return Ok(before);
+            return Ok(Arc::clone(before));
         }
         let mut facets = FacetMap::<FacetValues>::default();
         // Without large segments nothing is precomputed.
         if let Some(most) = limits.holders.checked_div(segments.len()) {
             let most = most.min(limits.values);
             for (facet, values) in facets.entries_mut() {
-                *values = FacetValues::of(&large, fields.exact(facet), facet.as_str(), most)?;
+                *values = FacetValues::of(&large, fields.keys, facet, most)?;
             }
         }
         let mut frequent = Self {
@@ -149,8 +147,45 @@ impl FrequentValues {
             facets,
             columns: Mutex::default(),
         };
+        frequent.count_per_agent(&large, before.as_deref())?;
         frequent.keep_sets(&large, fields, limits.memory)?;
         Ok(Arc::new(frequent))
+    }
+
+    /// Whether the large segments are all searched, and few agents are in others.
+    fn cover_nearly_all(&self, readers: &[SegmentReader]) -> bool {
+        let (mut found, mut apart, mut all) = (0, 0, 0);
+        for reader in readers {
+            all += reader.max_doc();
+            match self.place_of(reader) {
+                Some(_) => found += 1,
+                None => apart += reader.max_doc(),
+            }
+        }
+        found == self.segments.len() && apart <= all / APART
+    }
+
+    /// Counts the values of each agent in the large segments. What is known of a segment stays.
+    fn count_per_agent(
+        &mut self,
+        large: &[&SegmentReader],
+        before: Option<&Self>,
+    ) -> tantivy::Result<()> {
+        for (facet, values) in self.facets.entries_mut() {
+            for reader in large {
+                let known = before.and_then(|before| before.per_agent(facet, reader));
+                values.carried.push(match known {
+                    Some(known) => known,
+                    None => Arc::new(ValuesPerAgent::of(reader, facet.as_str())?),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn per_agent(&self, facet: Facet, reader: &SegmentReader) -> Option<Arc<ValuesPerAgent>> {
+        let place = self.place_of(reader)?;
+        self.values(facet)?.carried.get(place).cloned()
     }
 
     /// Converts the largest posting lists to bit sets, over all facets, until the memory limit is reached.
@@ -161,26 +196,26 @@ impl FrequentValues {
         memory: usize,
     ) -> tantivy::Result<()> {
         let mut common = Vec::new();
-        for (facet, values) in self.facets.entries_mut() {
+        for (_, values) in self.facets.entries_mut() {
             for value in &mut values.ranked {
                 for (reader, holders) in large.iter().zip(&mut value.holders) {
                     if let ValueHolders::Postings(info) = holders
                         && info.doc_freq >= reader.max_doc() / RARE
                     {
-                        common.push((info.doc_freq, facet, *reader, holders));
+                        common.push((info.doc_freq, *reader, holders));
                     }
                 }
             }
         }
         common.sort_by_key(|(agents, ..)| Reverse(*agents));
         let mut left = memory;
-        for (_, facet, reader, holders) in common {
+        for (_, reader, holders) in common {
             let mut bits = Bits::none(reader.max_doc());
             let Some(rest) = left.checked_sub(bits.size()) else {
                 break;
             };
             left = rest;
-            let index = reader.inverted_index(fields.exact(facet))?;
+            let index = fields.keys.index(reader)?;
             if let ValueHolders::Postings(info) = holders {
                 bits.insert_all(index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?);
                 *holders = ValueHolders::Bits(bits);
@@ -218,17 +253,19 @@ impl FrequentValues {
 }
 
 impl FacetValues {
+    /// The values of a facet, without their number per agent.
     fn of(
         large: &[&SegmentReader],
-        field: Field,
-        name: &str,
+        keys: Keys,
+        facet: Facet,
         limit: usize,
     ) -> tantivy::Result<Self> {
         let indexes = large
             .iter()
-            .map(|reader| reader.inverted_index(field))
+            .map(|reader| keys.index(reader))
             .collect::<tantivy::Result<Vec<_>>>()?;
-        let streams = indexes.iter().map(|index| index.terms().stream());
+        let kind = KeyKind::Facet(facet);
+        let streams = indexes.iter().map(|index| kind.keys(index.terms()));
         let mut terms = TermMerger::new(streams.collect::<std::io::Result<Vec<_>>>()?);
         let mut best = MostFrequent::new(limit);
         let mut numbers: Vec<Vec<u32>> = indexes.iter().map(|_| Vec::new()).collect();
@@ -240,7 +277,7 @@ impl FacetValues {
                 agents += u64::from(info.doc_freq);
                 numbers[segment].push(distinct);
             }
-            best.offer(terms.key(), distinct, agents, || {
+            best.offer(value_of(terms.key()), distinct, agents, || {
                 let mut all: Vec<ValueHolders> =
                     indexes.iter().map(|_| ValueHolders::Nobody).collect();
                 for (segment, info) in holders() {
@@ -250,10 +287,6 @@ impl FacetValues {
             });
             distinct += 1;
         }
-        let carried = large
-            .iter()
-            .map(|reader| ValuesPerAgent::of(reader, name))
-            .collect::<tantivy::Result<_>>()?;
         let (ranked, left_out) = best.finish();
         let mut by_text: Vec<u32> = (0..).take(ranked.len()).collect();
         let text_of = |rank: u32| &ranked[rank as usize].text;
@@ -262,7 +295,7 @@ impl FacetValues {
             ranked,
             by_text,
             left_out,
-            carried,
+            carried: Vec::with_capacity(large.len()),
             numbers: numbers.into_iter().map(Vec::into_boxed_slice).collect(),
             distinct,
         })
@@ -279,13 +312,11 @@ impl FacetValues {
         numbers.map(|numbers| &numbers[..]).unwrap_or_default()
     }
 
-    /// A precomputed value by its text.
     pub fn find(&self, text: &[u8]) -> Option<&FrequentValue> {
         let rank = self.rank_of(text)?;
         self.ranked.get(rank as usize)
     }
 
-    /// A precomputed value by its number.
     pub fn find_number(&self, number: u32) -> Option<&FrequentValue> {
         let number_of = |rank: &u32| self.ranked[*rank as usize].number;
         let place = self.by_text.binary_search_by_key(&number, number_of).ok()?;
@@ -341,46 +372,6 @@ fn among(info: &TermInfo, agents: &Bits, index: &InvertedIndexReader) -> tantivy
         postings.advance();
     }
     Ok(count)
-}
-
-impl ValuesPerAgent {
-    fn of(reader: &SegmentReader, name: &str) -> tantivy::Result<Self> {
-        let Some(column) = reader.fast_fields().str(name)? else {
-            return Ok(Self::Planes(Vec::new()));
-        };
-        let values = &column.ords().index;
-        if matches!(values, ColumnIndex::Full) {
-            return Ok(Self::One);
-        }
-        let mut planes: Vec<Bits> = Vec::new();
-        for document in 0..reader.max_doc() {
-            let mut rest = values.value_row_ids(document).len();
-            for place in 0.. {
-                if rest == 0 {
-                    break;
-                }
-                if place == planes.len() {
-                    planes.push(Bits::none(reader.max_doc()));
-                }
-                if rest % 2 == 1 {
-                    planes[place].insert(document);
-                }
-                rest /= 2;
-            }
-        }
-        Ok(Self::Planes(planes))
-    }
-
-    /// Total number of values that these agents carry.
-    pub fn sum(&self, agents: &Bits) -> u64 {
-        match self {
-            Self::One => u64::from(agents.len()),
-            Self::Planes(planes) => (0..)
-                .zip(planes)
-                .map(|(place, plane)| u64::from(plane.common(agents)) << place)
-                .sum(),
-        }
-    }
 }
 
 /// The most frequent values of a stream in ascending order.

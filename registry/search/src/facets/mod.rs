@@ -6,6 +6,7 @@ mod column;
 mod columns;
 mod frequent;
 mod numbered;
+mod per_agent;
 mod sets;
 mod shown;
 
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use a2a_registry_domain::facet::Facet;
-use column::SegmentFacet;
+use column::{ColumnBuffers, SegmentFacet};
 use columns::SegmentColumns;
 use numbered::LargeCounts;
 use sets::LargeMatches;
@@ -29,7 +30,6 @@ pub(super) use frequent::FrequentValues;
 /// Matches per block; the columns are read block by block.
 const BLOCK: usize = 512;
 
-/// Requested facets.
 #[derive(Clone, Default)]
 pub(super) struct Facets {
     names: Vec<Facet>,
@@ -44,16 +44,16 @@ impl Facets {
         Self { names, frequent }
     }
 
-    /// The columns of a segment.
     pub fn columns(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
         self.frequent.columns(reader)
     }
 
-    /// Counter for the matches of a segment; `None` if no facet is requested.
+    /// Counter for the matches of a segment with these columns; `None` if no facet is requested.
     pub fn matches(
         &self,
         ordinal: SegmentOrdinal,
         reader: &SegmentReader,
+        columns: &Arc<SegmentColumns>,
     ) -> tantivy::Result<Option<SegmentMatches>> {
         if self.names.is_empty() {
             return Ok(None);
@@ -63,15 +63,12 @@ impl Facets {
                 ordinal,
                 segment,
                 agents: Bits::none(reader.max_doc()),
+                columns: Arc::clone(columns),
             }),
-            None => {
-                let columns = self.columns(reader);
-                SegmentMatches::Counted(SegmentCounter::new(&columns, reader, &self.names)?)
-            }
+            None => SegmentMatches::Counted(SegmentCounter::new(columns, reader, &self.names)?),
         }))
     }
 
-    /// The counts over the matches of all segments.
     pub fn counts(
         &self,
         searcher: &Searcher,
@@ -91,10 +88,11 @@ impl Facets {
             }
         }
         let mut counts = BTreeMap::new();
+        let mut buffers = ColumnBuffers::default();
         for (name, small) in self.names.iter().zip(counted) {
             let found = match self.by_sets(searcher, fields, *name, &large, &small)? {
                 Some(found) => found,
-                None => self.by_columns(searcher, *name, &large, small)?,
+                None => self.by_columns(searcher, *name, &large, small, &mut buffers)?,
             };
             counts.insert(*name, found);
         }
@@ -118,26 +116,26 @@ impl Facets {
             Ok(LargeMatches {
                 segment: one.segment,
                 agents: &one.agents,
-                index: reader.inverted_index(fields.exact(name))?,
+                index: fields.keys.index(reader)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
         sets::counts(values, &large, small, self.frequent.nanos())
     }
 
-    /// The counts of one facet match by match.
     fn by_columns(
         &self,
         searcher: &Searcher,
         name: Facet,
         large: &[LargeSegment],
         mut small: Vec<SegmentFacet>,
+        buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<FacetCounts> {
         let large = large.iter().map(|one| {
             let reader = searcher.segment_reader(one.ordinal);
             Ok(LargeCounts {
                 segment: one.segment,
-                facet: one.counted(&self.columns(reader), reader, name)?,
+                facet: one.counted(reader, name, buffers)?,
             })
         });
         let large = large.collect::<tantivy::Result<Vec<_>>>()?;
@@ -169,23 +167,23 @@ impl SegmentMatches {
     }
 }
 
-/// The matches of a large segment.
 pub(super) struct LargeSegment {
     ordinal: SegmentOrdinal,
     /// Position of this segment among the large segments.
     segment: usize,
     agents: Bits,
+    columns: Arc<SegmentColumns>,
 }
 
 impl LargeSegment {
     /// Counts one facet of these matches, match by match.
     fn counted(
         &self,
-        columns: &SegmentColumns,
         reader: &SegmentReader,
         name: Facet,
+        buffers: &mut ColumnBuffers,
     ) -> tantivy::Result<SegmentFacet> {
-        let mut counted = SegmentFacet::new(columns.facet(reader, name)?);
+        let mut counted = SegmentFacet::new(self.columns.facet(reader, name)?);
         let mut block = Vec::with_capacity(BLOCK);
         let mut documents = self.agents.iter();
         loop {
@@ -194,7 +192,7 @@ impl LargeSegment {
             if block.is_empty() {
                 return Ok(counted);
             }
-            counted.count(&block);
+            counted.count(&block, buffers);
         }
     }
 }
@@ -203,6 +201,7 @@ impl LargeSegment {
 pub(super) struct SegmentCounter {
     block: Vec<DocId>,
     facets: Vec<SegmentFacet>,
+    buffers: ColumnBuffers,
 }
 
 impl SegmentCounter {
@@ -218,6 +217,7 @@ impl SegmentCounter {
         Ok(Self {
             block: Vec::with_capacity(BLOCK),
             facets,
+            buffers: ColumnBuffers::default(),
         })
     }
 
@@ -230,7 +230,7 @@ impl SegmentCounter {
 
     fn count(&mut self) {
         for facet in &mut self.facets {
-            facet.count(&self.block);
+            facet.count(&self.block, &mut self.buffers);
         }
         self.block.clear();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tantivy::InvertedIndexReader;
 
-use super::super::answer::FacetCounts;
+use super::super::answer::{FACET_VALUES, FacetCounts};
 use super::super::bits::Bits;
 use super::column::{ColumnValues, SegmentFacet, add_up};
 use super::frequent::{FacetValues, FrequentValue};
@@ -16,7 +16,6 @@ pub(super) struct LargeMatches<'a> {
     /// Position of this segment among the large segments.
     pub segment: usize,
     pub agents: &'a Bits,
-    /// The inverted index of the facet's field.
     pub index: Arc<InvertedIndexReader>,
 }
 
@@ -69,15 +68,16 @@ pub(super) fn counts(
         Some(carried.sum(matches.agents))
     });
     let in_large: u64 = in_large.sum();
+    let most_nanos = in_large.saturating_mul(nanos);
+    // So many values are counted in any case.
+    let first = values.ranked.iter().take(FACET_VALUES);
+    if first.map(FrequentValue::nanos).sum::<u64>() > most_nanos {
+        return Ok(None);
+    }
     let small = SmallCounts::new(values, small)?;
     let mut shown = TopValues::default();
-    let enough = offer_ranked(
-        values,
-        large,
-        &small,
-        in_large.saturating_mul(nanos),
-        &mut shown,
-    )? && offer_unranked(&small, &mut shown)?;
+    let enough = offer_ranked(values, large, &small, most_nanos, &mut shown)?
+        && offer_unranked(&small, &mut shown)?;
     // A value that was left out of the precomputed ones, and that no small segment has, ranks no higher than this one.
     let left_out = values.left_out.as_ref();
     if !enough || left_out.is_some_and(|(text, agents)| !shown.certain(*agents, text)) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::commits::MOST_UNCOMMITTED;
+use crate::small_commit::FEW_AGENTS;
 use crate::stamp::STAMP;
 
 fn reopen(dir: &Path) -> (Index, Opened) {
@@ -79,6 +80,41 @@ fn upsert_delete_and_replay() {
     index.apply(vec![agent(2, "Two")], &[id(2)], 4).unwrap();
     assert_eq!(index.search(&all()).unwrap().total, 3);
     assert_eq!(index.applied_seq(), 5);
+}
+
+/// Commits of few and of many agents: of two documents the later counts, an id in both lists is kept, and what is replaced
+/// again and again, while segments are merged, is there once.
+#[test]
+fn commits_of_any_size_replace_what_was_there() {
+    let tagged = |number: u64, tag: String| with(agent(number, "Agent"), Facet::Tag, &[&tag]);
+    let found = |index: &Index, tag: String| {
+        let filters = by(Facet::Tag, &[&tag]);
+        names(index, &SearchRequest { filters, ..all() })
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One"), agent(2, "Two")]);
+    let mut seq = 1;
+    for agents in [1, FEW_AGENTS, FEW_AGENTS + 1, 2].repeat(6) {
+        seq += 1;
+        let last = u64::try_from(agents).unwrap() + 100;
+        let upserts = (101..last).map(|number| tagged(number, format!("first{seq}")));
+        let upserts = upserts.chain([tagged(101, format!("later{seq}"))]);
+        index
+            .apply(upserts.collect(), &[id(2), id(101)], seq)
+            .unwrap();
+        let expected: Vec<Uuid> = (102..last).rev().map(id).collect();
+        let first = found(&index, format!("first{seq}"));
+        assert_eq!(first, expected, "{agents} documents in commit {seq}");
+        assert_eq!(found(&index, format!("later{seq}")), [id(101)]);
+        let total = index.search(&all()).unwrap().total;
+        assert_eq!(total, index.num_agents());
+    }
+    // The first agent, and those of the largest commit.
+    let left = 1 + FEW_AGENTS as u64;
+    assert_eq!(index.num_agents(), left);
+    drop(index);
+    let (index, _) = reopen(dir.path());
+    assert_eq!(index.search(&all()).unwrap().total, left);
 }
 
 #[test]

@@ -61,6 +61,34 @@ fn what_is_known_stays_while_the_large_segments_do() {
 }
 
 #[test]
+fn what_is_known_stays_while_few_agents_are_in_other_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config();
+    (config.facets.least_agents, config.rebuild_threads) = (50, 1);
+    let (index, _) = Index::open(dir.path(), config).unwrap();
+    let mut rebuild = index.begin_rebuild().unwrap();
+    rebuild.add(tagged(320)).unwrap();
+    rebuild.finish(1).unwrap();
+    let first = frequent(&index);
+    assert_eq!(first.segments(), 1);
+    let new = |from: u64, count: u64| {
+        let agents = (from..from + count).map(|number| agent(number, "Agent"));
+        let agents = agents.map(|agent| with(agent, Facet::Tag, &["all", "new"]));
+        agents.collect::<Vec<_>>()
+    };
+    index.apply(new(1_000, 15), &[], 2).unwrap();
+    assert!(Arc::ptr_eq(&first, &frequent(&index)));
+    assert_eq!(tags(&index, all()).values[3], ("new".to_owned(), 15));
+    index.apply(new(2_000, 60), &[], 3).unwrap();
+    assert!(!Arc::ptr_eq(&first, &frequent(&index)));
+    assert_eq!(frequent(&index).segments(), 2);
+    let counts = tags(&index, all());
+    assert_eq!(counts.values[0], ("all".to_owned(), 395));
+    assert_eq!(counts.values[3], ("new".to_owned(), 75));
+    assert_eq!(counts.other_count, 320 - (FACET_VALUES as u64 - 4));
+}
+
+#[test]
 fn an_index_that_is_opened_again_knows_as_much() {
     let dir = tempfile::tempdir().unwrap();
     let counts = tags(&built(dir.path(), tagged(60)), all());

@@ -9,6 +9,7 @@ mod durability;
 mod facets;
 mod groups;
 mod hints;
+mod keys;
 mod labels;
 mod languages;
 mod living;

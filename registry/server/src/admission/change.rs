@@ -10,7 +10,7 @@ use a2a_registry_store::{Handle, StoreError, versions};
 use crate::context::Context;
 use crate::signatures::{KeyBinding, StoredSignatures};
 
-/// The class of a card's change against another version of it. Bytes that are not in `fresh`, the ones that this write
+/// The class of a card's change against another version of it. Bytes that are not in `known`, such as the ones that this write
 /// inserts, are read through `on`.
 pub(crate) async fn change_between(
     context: &Context,
@@ -19,14 +19,14 @@ pub(crate) async fn change_between(
     before: &VersionKey,
     after: &VersionKey,
     binding: &KeyBinding,
-    fresh: &[body::Model],
+    known: &[body::Model],
 ) -> Result<ChangeClass, StoreError> {
     if before.is_like(after) {
         return Ok(ChangeClass::None);
     }
     let mut bodies = Vec::with_capacity(2);
     for key in [before, after] {
-        bodies.extend(bytes_of(on, &key.digest, fresh).await?);
+        bodies.extend(bytes_of(on, &key.digest, known).await?);
     }
     Ok(match bodies.as_slice() {
         [old, new] => {
@@ -85,14 +85,14 @@ pub(crate) fn change_class(difference: Option<&CardDiff>, states: SignatureState
     }
 }
 
-/// The bytes with that digest: among those about to be inserted, else from the database. Damaged ones count as missing, so
+/// The bytes with that digest: among the known ones, else from the database. Damaged ones count as missing, so
 /// that the agent's next card can still be decided on.
 pub(crate) async fn bytes_of(
     on: &impl Handle,
     digest: &str,
-    fresh: &[body::Model],
+    known: &[body::Model],
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    match fresh.iter().find(|body| body.digest == digest) {
+    match known.iter().find(|body| body.digest == digest) {
         Some(body) => Ok(Some(body.bytes.clone())),
         None => versions::intact_body_by_digest(on, digest).await,
     }

@@ -79,7 +79,7 @@ async fn said_about(
         }
         false => {
             let facts = plain_facts(context, ledger, state, question);
-            ledger.shipped.evaluate(&set, &facts)
+            context.policies.shipped_matches(&set, &facts)
         }
     };
     let principal = match set.asks_who(Action::Admit) {
@@ -201,7 +201,6 @@ async fn all_facts(
     Ok(shown.facts(&context.rules))
 }
 
-/// The policies that are waived for a version's content.
 async fn waived(
     context: &Context,
     write: &Write,
@@ -295,7 +294,7 @@ mod tests {
     use a2a_registry_policy::PolicyText;
 
     use super::*;
-    use crate::commit::admitting::ShippedMatches;
+    use crate::memory::policies::ShippedMatches;
     use crate::policy_sets::beside;
 
     /// The ruling by the shipped policies, beside a set that says nothing about admitting.

@@ -20,13 +20,14 @@ use uuid::Uuid;
 use crate::admission::decision::decide_waiting;
 use crate::admission::rules_lease::announce;
 use crate::agent_facts::change_word;
-use crate::commit::admitting::{ShippedMatches, admitting_set};
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::POLICY;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::error::AppError;
+use crate::memory::policies::ShippedMatches;
 
 /// Reviews per page, whose changes are one transaction.
 const PAGE: u64 = 500;
@@ -38,9 +39,6 @@ const UNDECIDED: &str = "the admission rules have changed, and it is not decided
 /// Hides what the rules of this process may forbid and no process has decided on by them: agents get the hold
 /// `rules_changed` until they are decided. A few statements, however many there are. Returns every agent that waits for a
 /// decision; the index may still have their documents of before.
-///
-/// # Errors
-/// Where the database fails; nothing is changed then.
 pub async fn hide_forbidden(context: &Context) -> Result<Vec<Uuid>, AppError> {
     let write = context.store.write().await?;
     // First of all: from here on no process decides by other rules what is read below.
@@ -210,7 +208,6 @@ fn is_admitted(
     set.verdict(Action::Admit, &nobody, &matches, &none).allowed
 }
 
-/// The reviews of cards that are open.
 pub(crate) fn open_admissions() -> ReviewFilter {
     ReviewFilter {
         state: Some(ReviewState::Open),
@@ -256,7 +253,6 @@ async fn decide_again(context: &Context, open: &[review::Model]) -> Result<(), A
     commit_ledger(context, write, ledger).await
 }
 
-/// Decides again on the agents of these reviews.
 pub(crate) async fn decide_reviewed(
     context: &Context,
     write: &Write,

@@ -7,8 +7,8 @@ use a2a_registry_api::{Capabilities, HitSkill, Interface, Links, Provider, Summa
 use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_domain::source::{SourceKind, SourceState};
 use a2a_registry_search::{Document, SkillText};
-use a2a_registry_store::agents;
 use a2a_registry_store::entity::{agent, source};
+use a2a_registry_store::{Handle, agents};
 use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
@@ -18,8 +18,9 @@ use crate::agents::duplicates;
 use crate::agents::hit_bounds::bound_summary;
 use crate::agents::hit_members::{mark_hit, mark_skill};
 use crate::agents::policy_facts::{labels_of, listed_facts};
-use crate::agents::records::{AgentRecord, records, shown_version};
+use crate::agents::records::{AgentRecord, records_with, shown_version};
 use crate::catalog_entry::{ListedAgent, attributes};
+use crate::commit::agent_rows::AgentRows;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::sources;
@@ -107,9 +108,6 @@ fn card_url(sources: &[source::Model]) -> Option<String> {
 }
 
 /// The search document of an agent.
-///
-/// # Errors
-/// Where the summary cannot be written as JSON, which no card can cause.
 pub(crate) fn document(context: &Context, record: &AgentRecord) -> Result<Document, AppError> {
     let card = &record.card;
     let summary = bound_summary(lasting_summary(context, record));
@@ -211,7 +209,6 @@ pub(crate) fn name_key(name: &str) -> String {
     format!("name:{}", name.trim().to_lowercase())
 }
 
-/// The keys of an agent for look-ups.
 fn lookups(record: &AgentRecord) -> Vec<String> {
     let mut keys = vec![
         format!("digest:{}", record.version.digest),
@@ -249,15 +246,13 @@ pub(crate) async fn documents(
     context: &Context,
     ids: &[Uuid],
 ) -> Result<(Vec<Document>, Vec<Uuid>), AppError> {
-    let rows = agents::agents_by_ids(&context.store, ids).await?;
-    let living: Vec<agent::Model> = rows
-        .into_iter()
-        .filter(|row| row.retired_at.is_none() && shown_version(row).is_some())
-        .collect();
-    let there: HashSet<Uuid> = living.iter().map(|row| row.id).collect();
+    let read = context.store.read().await?;
+    let rows = AgentRows::by_ids(&read, ids).await?;
+    let shown = rows.agents.iter().filter(|row| is_shown(row));
+    let there: HashSet<Uuid> = shown.map(|row| row.id).collect();
     let gone = ids.iter().copied();
     let gone = gone.filter(|id| !there.contains(id)).collect();
-    Ok((documents_of(context, living).await?, gone))
+    Ok((documents_of(context, &read, rows).await?, gone))
 }
 
 /// The documents of the next agents by id, and the id to continue after; `None` at the end.
@@ -266,20 +261,27 @@ pub(crate) async fn documents_walk(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<(Vec<Document>, Option<Uuid>), AppError> {
-    let rows = agents::agents_walk(&context.store, after, limit).await?;
+    let read = context.store.read().await?;
+    let mut rows = agents::agents_walk(&read, after, limit).await?;
     let last = rows.last().map(|row| row.id);
-    let living = rows
-        .into_iter()
-        .filter(|row| row.retired_at.is_none())
-        .collect();
-    Ok((documents_of(context, living).await?, last))
+    rows.retain(is_shown);
+    let rows = AgentRows::of(&read, rows).await?;
+    Ok((documents_of(context, &read, rows).await?, last))
 }
 
+/// Whether the index has an agent: one that is not retired, and has a card.
+fn is_shown(row: &agent::Model) -> bool {
+    row.retired_at.is_none() && shown_version(row).is_some()
+}
+
+/// The documents of those of these agents that have one.
 pub(crate) async fn documents_of(
     context: &Context,
-    rows: Vec<agent::Model>,
+    on: &impl Handle,
+    mut rows: AgentRows,
 ) -> Result<Vec<Document>, AppError> {
-    let records = records(&context.store, rows).await?;
+    rows.agents.retain(is_shown);
+    let records = records_with(on, rows).await?;
     records
         .iter()
         .map(|record| document(context, record))

@@ -12,10 +12,11 @@ use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::Timestamp;
 use a2a_registry_store::entity::{agent, domain, hold, source, version, waiver};
-use a2a_registry_store::{Handle, Kept, StoreError, agents, coverage, domains, versions, waivers};
+use a2a_registry_store::{Handle, Kept, StoreError, coverage, domains, versions, waivers};
 use uuid::Uuid;
 
 use crate::agent_facts::{ShownCard, trust_of};
+use crate::commit::agent_rows::AgentRows;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, own_submitter, visible_to};
@@ -28,7 +29,6 @@ pub(crate) struct AgentStates {
     liveness: LivenessState,
     /// The decision on the version shown.
     pub(crate) state: VersionState,
-    /// The coverage of the version shown.
     standing: CoverageLevel,
     domain: DomainState,
 }
@@ -124,7 +124,6 @@ impl AgentRecord {
         kept.and_then(|kept| serde_json::from_str(kept).ok())
     }
 
-    /// The signature state of the version shown, with the reason.
     pub(crate) fn signature_verdict(&self) -> SignatureVerdict {
         self.binding.verdict(Some(&self.version))
     }
@@ -140,7 +139,6 @@ impl AgentRecord {
         }
     }
 
-    /// It as policies see it.
     pub(crate) fn shown_card(&self) -> ShownCard<'_> {
         ShownCard {
             agent: &self.agent,
@@ -176,50 +174,55 @@ pub(crate) async fn records(
     on: &impl Handle,
     rows: Vec<agent::Model>,
 ) -> Result<Vec<AgentRecord>, AppError> {
-    let mut beside = RowsBesideAgents::load(on, &rows).await?;
-    Ok(rows
+    records_with(on, AgentRows::of(on, rows).await?).await
+}
+
+/// The same where the first rows are read already.
+pub(crate) async fn records_with(
+    on: &impl Handle,
+    rows: AgentRows,
+) -> Result<Vec<AgentRecord>, AppError> {
+    let AgentRows {
+        agents,
+        holds,
+        domains,
+    } = rows;
+    let mut beside = RowsBesideAgents::load(on, &agents, holds, domains).await?;
+    Ok(agents
         .into_iter()
         .filter_map(|agent| beside.take_record(agent))
         .collect())
 }
 
-/// The rows that belong to some agents.
+/// Rows by the agent, the domain or the source that they belong to.
 struct RowsBesideAgents {
-    /// The versions shown.
+    /// By their own ids.
     versions: HashMap<Uuid, version::Model>,
-    /// By the domain.
     bindings: HashMap<i64, KeyBinding>,
-    /// By the domain.
     domains: HashMap<i64, domain::Model>,
-    /// By the agent.
     holds: HashMap<Uuid, Vec<hold::Model>>,
-    /// By the agent.
     sources: HashMap<Uuid, Vec<source::Model>>,
     /// The accounts that have registered a source, by the source.
     registrants: HashMap<i64, Vec<Uuid>>,
-    /// By the agent.
     waivers: HashMap<Uuid, Vec<waiver::Model>>,
 }
 
 impl RowsBesideAgents {
-    async fn load(on: &impl Handle, rows: &[agent::Model]) -> Result<Self, StoreError> {
+    async fn load(
+        on: &impl Handle,
+        rows: &[agent::Model],
+        holds: HashMap<Uuid, Vec<hold::Model>>,
+        domains: HashMap<i64, domain::Model>,
+    ) -> Result<Self, StoreError> {
         // As much is read of an agent that shows no version: nothing has the nil id.
         let version_ids = rows
             .iter()
             .map(|row| shown_version(row).unwrap_or_default());
         let version_ids: Vec<Uuid> = version_ids.collect();
         let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-        let mut domain_ids: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
-        domain_ids.sort_unstable();
-        domain_ids.dedup();
         let versions = versions::versions_by_ids(on, &version_ids).await?;
-        let domain_rows = domains::domains_by_ids(on, &domain_ids).await?;
-        let bindings = KeyBinding::of_domains(on, &domain_rows).await?;
-        let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
-        for row in agents::holds_of(on, &ids).await? {
-            holds.entry(row.agent_id).or_default().push(row);
-        }
-        let sources = sources_by_agent(on, &domain_ids).await?;
+        let bindings = KeyBinding::of_domains(on, domains.values()).await?;
+        let sources = sources_by_agent(on, &ids).await?;
         let registrants = registrants_by_source(on, rows, &sources).await?;
         let mut waived: HashMap<Uuid, Vec<waiver::Model>> = HashMap::new();
         for row in waivers::waivers_of(on, &ids).await? {
@@ -229,7 +232,7 @@ impl RowsBesideAgents {
             waivers: waived,
             versions: versions.into_iter().map(|row| (row.id, row)).collect(),
             bindings,
-            domains: domain_rows.into_iter().map(|row| (row.id, row)).collect(),
+            domains,
             holds,
             sources,
             registrants,
@@ -281,13 +284,12 @@ impl RowsBesideAgents {
     }
 }
 
-/// The sources of these domains that have an agent, by agent.
 async fn sources_by_agent(
     on: &impl Handle,
-    domains: &[i64],
+    agents: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<source::Model>>, StoreError> {
     let mut sources: HashMap<Uuid, Vec<source::Model>> = HashMap::new();
-    for row in domains::sources_of(on, domains).await? {
+    for row in domains::sources_of_agents(on, agents).await? {
         // A source of a kind that only a later build knows does not count.
         if let Some(agent) = row.agent_id.filter(|_| row.kind.known().is_some()) {
             sources.entry(agent).or_default().push(row);

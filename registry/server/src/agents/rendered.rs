@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use a2a_registry_api::Agent;
 use a2a_registry_domain::role::Permission;
+use a2a_registry_search::sees;
 use a2a_registry_store::agents;
 use uuid::Uuid;
 
@@ -29,9 +30,11 @@ pub(crate) async fn agent_rendered(
     agent: &str,
 ) -> Result<RenderedJson, AppError> {
     let rendered = agent_entry(context, caller, agent).await?;
-    let policies = context.policies.in_force();
-    let shown = || Shown::Agent(rendered.id);
-    context.dry_runs.answered(&policies, caller, shown);
+    if rendered.discover.is_some() {
+        let policies = context.policies.in_force();
+        let shown = || Shown::Agent(rendered.id);
+        context.dry_runs.answered(&policies, caller, shown);
+    }
     let sees_holds = caller.may(Permission::SeeAll) || caller.is(rendered.keeper);
     if sees_holds && rendered.has_audience {
         // The names of groups and collections are not of the rows that the entry is kept by.
@@ -52,9 +55,6 @@ pub(crate) async fn agent_rendered(
 }
 
 /// The entry of an agent that the caller may see.
-///
-/// # Errors
-/// As [`agent_rendered`].
 pub(crate) async fn agent_entry(
     context: &Context,
     caller: &Caller,
@@ -70,10 +70,15 @@ pub(crate) async fn agent_entry(
         }
         Err(_) => return Err(missing()),
     };
-    if let Some(kept) = id.and_then(|id| cached_entry(context, id))
-        && kept.is_visible_to(caller, &context.policies.in_force())
-    {
-        return Ok(kept);
+    if let Some(kept) = id.and_then(|id| cached_entry(context, id)) {
+        // Most callers have no account, and all of those see the same agents.
+        let is_visible = match caller.account {
+            None => kept.is_public,
+            Some(_) => kept.is_visible_to(caller, &context.policies.in_force()),
+        };
+        if is_visible {
+            return Ok(kept);
+        }
     }
     // A kept answer that the caller may not see must not be refused faster than a missing one, nor be made for it.
     let id = agent_visible(context, caller, agent).await?.id;
@@ -96,15 +101,11 @@ pub async fn agent_answered(
     parsed(&agent_rendered(context, caller, agent).await?)
 }
 
-/// A kept answer, parsed.
 pub(crate) fn parsed(rendered: &RenderedJson) -> Result<Agent, AppError> {
     serde_json::from_slice(&rendered.body).map_err(|error| AppError::internal(error.to_string()))
 }
 
 /// The entry of an agent with that identifier, whoever may see it; `None` if there is none that anybody may see.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn any_entry(
     context: &Context,
     id: Uuid,
@@ -135,12 +136,16 @@ async fn rendered(context: &Context, id: Uuid) -> Result<Option<Arc<RenderedAgen
     view.holds.clear();
     let deprecation = view.hit.summary.deprecation.as_ref();
     let replacement = deprecation.and_then(|deprecation| deprecation.replacement);
+    let visible_to = labels_of(context, &record);
+    let policies = context.policies.in_force();
     let entry = Arc::new(RenderedAgent {
         id,
         stamp,
         read_at,
         domain,
-        visible_to: labels_of(context, &record),
+        // The stamp is of these policies, or does not hold any more.
+        is_public: sees(&Caller::default().labels(&policies), &visible_to),
+        visible_to,
         invoke: invoke_matches(context, &record),
         discover: tried_matches(context, &record),
         has_audience: record.agent.audience.is_some() || record.agent.collections.is_some(),

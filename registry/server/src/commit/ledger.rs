@@ -1,17 +1,17 @@
 //! The changes of one act, collected in memory and written in one transaction together with their events. Ingest and
 //! the curators' acts share it, so that an approval is the same thing wherever it comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::commit::admitting::{ShippedMatches, admitting_set};
+use crate::commit::admitting::admitting_set;
 use crate::commit::approver::{Approver, POLICY};
 use crate::commit::state::AgentState;
-use crate::commit::touched::Touched;
+use crate::commit::touched::{Touched, WrittenRows};
 use crate::context::Context;
 use crate::error::AppError;
 use a2a_registry_domain::admission_rules::Rule;
@@ -48,10 +48,10 @@ pub struct Ledger<'a> {
     lifted: Vec<(Uuid, Hold)>,
     retired: Vec<Uuid>,
     events: Vec<NewEvent>,
+    /// The account that first registered a domain, by the domain, as far as that is known without reading it.
+    pub(crate) first_registrants: HashMap<i64, Option<Uuid>>,
     /// The policies by which this act admits.
     policies: OnceCell<Arc<PolicySet>>,
-    /// Those of them that match its cards, where nobody has written one.
-    pub(crate) shipped: ShippedMatches,
 }
 
 impl<'a> Ledger<'a> {
@@ -74,15 +74,12 @@ impl<'a> Ledger<'a> {
             lifted: Vec::new(),
             retired: Vec::new(),
             events: Vec::new(),
+            first_registrants: HashMap::new(),
             policies: OnceCell::new(),
-            shipped: ShippedMatches::default(),
         }
     }
 
     /// The policies by which this act admits and registers, read once.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub(crate) async fn admitting(
         &self,
         context: &Context,
@@ -401,12 +398,26 @@ impl<'a> Ledger<'a> {
         });
     }
 
+    /// Gives new versions the states that were set since, so that their rows are written once, and not changed after that.
+    fn settle_new_versions(&mut self) {
+        let rows = self.versions.iter_mut();
+        let mut new: HashMap<Uuid, &mut version::Model> = rows.map(|row| (row.id, row)).collect();
+        // In the order in which states of stored versions are written.
+        for state in VersionState::ALL {
+            for (id, _) in self.states.iter().filter(|(_, to)| to == state) {
+                if let Some(row) = new.get_mut(id) {
+                    row.state = (*state).into();
+                    row.ever_approved |= *state == VersionState::Approved;
+                }
+            }
+        }
+        self.states.retain(|(id, _)| !new.contains_key(id));
+    }
+
     /// Writes everything, events last, and returns what was touched, which the caller commits and publishes by
     /// `commit_written`.
-    ///
-    /// # Errors
-    /// Where the database fails; nothing is kept then.
-    pub async fn write(self, write: &Write) -> Result<Touched, AppError> {
+    pub async fn write(mut self, write: &Write) -> Result<Touched, AppError> {
+        self.settle_new_versions();
         let mut agents: Vec<Uuid> = self
             .events
             .iter()
@@ -414,6 +425,11 @@ impl<'a> Ledger<'a> {
             .collect();
         agents.sort_unstable();
         agents.dedup();
+        let rows = agents.iter().filter_map(|id| self.agents.get(id));
+        let written = WrittenRows {
+            agents: rows.cloned().collect(),
+            first_registrants: self.first_registrants,
+        };
         write
             .agents_put(self.agents.into_values().collect())
             .await?;
@@ -445,7 +461,7 @@ impl<'a> Ledger<'a> {
             write.hold_lift(agent, hold).await?;
         }
         write.sources_end_of(&self.retired, self.now.0).await?;
-        let mut touched = Touched::by(write, agents, &self.events).await?;
+        let mut touched = Touched::by(write, agents, written, &self.events).await?;
         touched.seq = write.events_append(self.events).await?;
         Ok(touched)
     }

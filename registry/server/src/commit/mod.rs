@@ -2,6 +2,7 @@
 //! written with their events in one transaction; then caches are invalidated and the index follows.
 
 pub(crate) mod admitting;
+pub(crate) mod agent_rows;
 pub mod approver;
 pub mod further_reviews;
 pub mod ledger;

@@ -1,19 +1,19 @@
 //! The agents and acts that a write touched, for caches, search index and log.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_search::ChangedAgent;
-use a2a_registry_store::agents::{agents_by_ids, holds_of};
+use a2a_registry_store::Write;
+use a2a_registry_store::agents::agents_by_ids;
 use a2a_registry_store::domains::domains_by_ids;
-use a2a_registry_store::entity::hold;
+use a2a_registry_store::entity::agent;
 use a2a_registry_store::events::NewEvent;
-use a2a_registry_store::{Handle, Write};
 use uuid::Uuid;
 
+use crate::commit::agent_rows::{changed_agents, holds_by_agent};
 use crate::commit::approver::{CRAWLER, POLICY, SYSTEM};
 use crate::error::AppError;
-use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The agents and acts that a written ledger touched.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +27,15 @@ pub struct Touched {
     pub seq: Option<i64>,
     /// The acts and decisions, for the log.
     acts: Vec<LoggedAct>,
+}
+
+/// What a write knows without reading it of the agents that it touches.
+#[derive(Debug)]
+pub(crate) struct WrittenRows {
+    /// Rows of agents, as they were written.
+    pub(crate) agents: Vec<agent::Model>,
+    /// The account that first registered a domain, by the domain.
+    pub(crate) first_registrants: HashMap<i64, Option<Uuid>>,
 }
 
 /// An act or decision, as it is logged.
@@ -51,13 +60,30 @@ impl LoggedAct {
 }
 
 impl Touched {
-    /// Reads these agents as the write leaves them; the events are not appended yet.
+    /// Reads what is not known of these agents, as the write leaves them; the events are not appended yet.
     pub(crate) async fn by(
         write: &Write,
         agents: Vec<Uuid>,
+        written: WrittenRows,
         events: &[NewEvent],
     ) -> Result<Self, AppError> {
-        let changed = changed_agents(write, &agents).await?;
+        let WrittenRows {
+            agents: mut rows,
+            mut first_registrants,
+        } = written;
+        let known: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
+        let others = agents.iter().filter(|id| !known.contains(*id));
+        let others: Vec<Uuid> = others.copied().collect();
+        rows.extend(agents_by_ids(write, &others).await?);
+        let domains = rows.iter().map(|row| row.domain_id);
+        let unknown = domains.filter(|id| !first_registrants.contains_key(id));
+        let unknown: Vec<i64> = unknown.collect();
+        for row in domains_by_ids(write, &unknown).await? {
+            first_registrants.insert(row.id, row.account_id);
+        }
+        let holds = holds_by_agent(write, &agents).await?;
+        let first = |domain: i64| first_registrants.get(&domain).copied().flatten();
+        let changed = changed_agents(&agents, &rows, &holds, first);
         let acts = events.iter().filter_map(LoggedAct::of).collect();
         Ok(Self {
             agents,
@@ -78,48 +104,4 @@ impl Touched {
             tracing::info!(act = kind.as_str(), subject, actor, "done");
         }
     }
-}
-
-/// The labels that may see these agents, by their rows; inside a write, as the write leaves them.
-pub(crate) async fn changed_agents(
-    on: &impl Handle,
-    ids: &[Uuid],
-) -> Result<Vec<ChangedAgent>, AppError> {
-    let rows = agents_by_ids(on, ids).await?;
-    let missing = ids
-        .iter()
-        .filter(|id| rows.iter().all(|row| row.id != **id));
-    let missing: Vec<Uuid> = missing.copied().collect();
-    let mut holds: BTreeMap<Uuid, Vec<hold::Model>> = BTreeMap::new();
-    for row in holds_of(on, ids).await? {
-        holds.entry(row.agent_id).or_default().push(row);
-    }
-    let held = |id: &Uuid| holds.get(id).map(Vec::as_slice).unwrap_or_default();
-    let domains: Vec<i64> = rows.iter().map(|row| row.domain_id).collect();
-    let domains = domains_by_ids(on, &domains).await?;
-    let first: BTreeMap<i64, Option<Uuid>> = domains
-        .iter()
-        .map(|domain| (domain.id, domain.account_id))
-        .collect();
-    let changed = rows.iter().map(|row| {
-        let is_known = row.lifecycle.known().is_some() && row.visibility.known().is_some();
-        if row.retired_at.is_some() || !is_known {
-            return ChangedAgent::forbidden(row.id);
-        }
-        let listed = is_listed(row, held(&row.id));
-        ChangedAgent {
-            id: row.id,
-            // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never too
-            // early.
-            visible_to: visible_to(
-                row,
-                Openness::of(listed, !held(&row.id).is_empty()),
-                first.get(&row.domain_id).copied().flatten(),
-                &[],
-            ),
-            listed,
-        }
-    });
-    let gone = missing.into_iter().map(ChangedAgent::forbidden);
-    Ok(changed.chain(gone).collect())
 }

@@ -42,7 +42,6 @@ fn reserved_places(context: &Context) -> usize {
     SINGLE_PLACES.min(context.config().crawler.concurrency / SINGLE_PLACES)
 }
 
-/// Starts the crawler.
 pub(crate) fn start(
     context: &Arc<Context>,
     on_outcome: OnOutcome,
@@ -89,7 +88,6 @@ pub async fn visits_lease(
     visits_permitted(context, leased).await
 }
 
-/// Leases the visits that are due in the database.
 struct DatabaseFrontier {
     context: Arc<Context>,
     /// Places that are kept for visits that were requested one by one.
@@ -139,18 +137,27 @@ impl Frontier for DatabaseFrontier {
         kept.map_err(failed)
     }
 
+    /// Reads when the next visit is due, rather than trying to lease one: a lease is a write, for which others wait.
     async fn wait(&self) {
-        let until = visits_next_due(&self.context).await;
-        let pause = match until {
-            Ok(Some(due)) => {
-                let left = u64::try_from(due.0 - self.context.now().0).unwrap_or(0);
-                Duration::from_micros(left).min(POLL)
+        loop {
+            let next = visits_next_due(&self.context).await;
+            let failed = next.is_err();
+            let left = match next {
+                Ok(Some(due)) => due.0.saturating_sub(self.context.now().0),
+                Ok(None) | Err(_) => i64::MAX,
+            };
+            let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
+            if left.is_zero() {
+                return;
             }
-            _ => POLL,
-        };
-        tokio::select! {
-            () = self.context.wake.visits.notified() => {}
-            () = tokio::time::sleep(pause) => {}
+            tokio::select! {
+                () = self.context.wake.visits.notified() => return,
+                () = self.context.wake.foreign_visits.notified() => {}
+                () = tokio::time::sleep(left.min(POLL)) => {}
+            }
+            if failed {
+                return;
+            }
         }
     }
 
@@ -171,7 +178,6 @@ impl Frontier for DatabaseFrontier {
     }
 }
 
-/// The visit of a domain.
 fn visit(domain: &domain::Model, sources: Vec<source::Model>, now: Timestamp) -> Visit {
     let registries = stands_behind_catalogs(domain);
     Visit {

@@ -35,7 +35,7 @@ async fn listen(context: &Context) {
                 context.wake.foreign.notify_one();
                 while listener.notified().await.is_ok() {
                     context.wake.foreign.notify_one();
-                    context.wake.visits.notify_one();
+                    context.wake.foreign_visits.notify_one();
                 }
             }
             Err(error) => {

@@ -33,9 +33,6 @@ pub(crate) struct RenderedJson {
 impl RenderedJson {
     /// Renders a value whose entity tag begins with that of a part of it: by the part alone a change is preconditioned
     /// (see [`Precondition::check_part`](crate::precondition::Precondition::check_part)).
-    ///
-    /// # Errors
-    /// `Internal` if it cannot be written as JSON.
     pub(crate) fn with_part(
         value: &impl Serialize,
         part: &impl Serialize,
@@ -45,15 +42,11 @@ impl RenderedJson {
         Ok(Self { tag, ..whole })
     }
 
-    /// The tag without quotes.
     pub(crate) fn bare(&self) -> &str {
         self.tag.trim_start_matches("W/").trim_matches('"')
     }
 
     /// Renders a value.
-    ///
-    /// # Errors
-    /// `Internal` if it cannot be written as JSON.
     pub(crate) fn of(value: &impl Serialize) -> Result<Self, AppError> {
         let body =
             serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()))?;
@@ -84,8 +77,9 @@ pub(crate) struct RenderedAgent {
     /// The uptime at which its rows were read.
     pub(crate) read_at: Duration,
     pub(crate) domain: i64,
-    /// The labels that it carries.
     pub(crate) visible_to: Vec<String>,
+    /// Whether a client without an account may see it, while its stamp holds.
+    pub(crate) is_public: bool,
     /// The policies about calling it that match, of the set in force.
     pub(crate) invoke: Matches,
     /// The policies about finding it that match; `None` where none is on a dry run.
@@ -153,7 +147,6 @@ impl AgentCache {
         self.entries.run_pending_tasks();
     }
 
-    /// Its bytes, by weight.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         self.entries.run_pending_tasks();
@@ -183,6 +176,7 @@ mod tests {
             read_at: Duration::from_secs(read_at),
             domain: 1,
             visible_to: vec![PUBLIC.into()],
+            is_public: true,
             keeper: None,
             replacement: None,
             without_holds: RenderedJson::of(&"x".repeat(bytes)).unwrap(),

@@ -1,9 +1,14 @@
 //! A semaphore whose permits go to the callers one after the other: one that asks for many waits for its own, and delays
 //! another caller by one permit at most.
+//!
+//! What waits is a future, or work for a thread. Work that ends is followed on the same thread by the next: were a thread
+//! woken for each, processors would be idle between two of them although others wait.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::caller::CallerKey;
@@ -45,15 +50,45 @@ struct FairSemaphoreState {
 #[derive(Debug)]
 struct WaitingCaller {
     key: CallerKey,
-    /// Its requests, the oldest first. One whose client has gone is closed.
-    requests: VecDeque<oneshot::Sender<FairPermit>>,
+    requests: VecDeque<WaitingRequest>,
 }
 
-/// A permit, which the next caller gets when this is dropped.
+#[derive(Debug)]
+enum WaitingRequest {
+    /// A future, which gets the permit.
+    Permit(oneshot::Sender<FairPermit>),
+    /// Work that is done under the permit.
+    Work(Box<dyn QueuedWork>),
+}
+
+impl WaitingRequest {
+    fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Permit(request) => request.is_closed(),
+            Self::Work(work) => work.is_cancelled(),
+        }
+    }
+}
+
+pub(crate) trait QueuedWork: Send {
+    /// Whether nobody waits for its result any more.
+    fn is_cancelled(&self) -> bool;
+
+    fn run(self: Box<Self>);
+}
+
+impl fmt::Debug for dyn QueuedWork {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("QueuedWork")
+    }
+}
+
+/// A permit, which the next request gets when this is dropped.
 #[derive(Debug)]
 pub(crate) struct FairPermit {
     semaphore: Arc<FairSemaphore>,
-    key: CallerKey,
+    /// Whose permit it is; `None` once another request has it.
+    key: Option<CallerKey>,
 }
 
 impl FairSemaphore {
@@ -80,19 +115,40 @@ impl FairSemaphore {
     /// # Errors
     /// Where too many requests wait already, or while this one waits another caller takes its place in the full queue.
     pub(crate) async fn acquire(self: &Arc<Self>, key: CallerKey) -> Result<FairPermit, QueueFull> {
-        match self.enqueue(key)? {
-            None => Ok(self.permit(key)),
-            Some(permit) => permit.await.map_err(|_| QueueFull::OfCaller),
+        let (request, permit) = oneshot::channel();
+        if self
+            .enqueue(key, WaitingRequest::Permit(request))?
+            .is_some()
+        {
+            return Ok(self.permit(key));
         }
+        permit.await.map_err(|_| QueueFull::OfCaller)
     }
 
-    /// Uses a free permit (`None`), or waits in the queue.
-    fn enqueue(&self, key: CallerKey) -> Result<Option<oneshot::Receiver<FairPermit>>, QueueFull> {
+    /// Has work of the caller done on a thread of the runtime under a permit, as soon as there is one. Where another caller
+    /// takes its place in the full queue, it is dropped.
+    pub(crate) fn run(
+        self: &Arc<Self>,
+        key: CallerKey,
+        work: Box<dyn QueuedWork>,
+    ) -> Result<(), QueueFull> {
+        if let Some(WaitingRequest::Work(work)) = self.enqueue(key, WaitingRequest::Work(work))? {
+            self.permit(key).start(work);
+        }
+        Ok(())
+    }
+
+    /// Uses a free permit for a request, which is returned, or has it wait in the queue.
+    fn enqueue(
+        &self,
+        key: CallerKey,
+        request: WaitingRequest,
+    ) -> Result<Option<WaitingRequest>, QueueFull> {
         let mut state = self.state();
         if state.free > 0 {
             state.free -= 1;
             *state.used.entry(key).or_default() += 1;
-            return Ok(None);
+            return Ok(Some(request));
         }
         if state.waiting_of_all() >= self.max_waiting
             || state.waiting_of(key) >= self.max_waiting_per_caller
@@ -105,7 +161,6 @@ impl FairSemaphore {
         if state.waiting_of_all() >= self.max_waiting && !state.make_room(key) {
             return Err(QueueFull::OfAll);
         }
-        let (request, permit) = oneshot::channel();
         match state.waiting.iter_mut().find(|caller| caller.key == key) {
             Some(caller) => caller.requests.push_back(request),
             None => state.waiting.push_back(WaitingCaller {
@@ -113,23 +168,14 @@ impl FairSemaphore {
                 requests: VecDeque::from([request]),
             }),
         }
-        Ok(Some(permit))
-    }
-
-    /// Gives the permit of a caller to the next request whose client still waits, else keeps it free.
-    fn release(self: &Arc<Self>, key: CallerKey) {
-        let next = self.state().release(key);
-        // The lock is free again here: where the client has just gone, the permit is dropped, which releases it once more.
-        if let Some((key, request)) = next {
-            drop(request.send(self.permit(key)));
-        }
+        Ok(None)
     }
 
     /// The permit that the state counts for this caller already.
     fn permit(self: &Arc<Self>, key: CallerKey) -> FairPermit {
         FairPermit {
             semaphore: Arc::clone(self),
-            key,
+            key: Some(key),
         }
     }
 
@@ -152,10 +198,9 @@ impl FairSemaphoreState {
         caller.map_or(0, |caller| caller.requests.len())
     }
 
-    /// Removes the requests whose clients have gone.
     fn remove_cancelled(&mut self) {
         for caller in &mut self.waiting {
-            caller.requests.retain(|request| !request.is_closed());
+            caller.requests.retain(|request| !request.is_cancelled());
         }
         self.waiting.retain(|caller| !caller.requests.is_empty());
     }
@@ -172,7 +217,7 @@ impl FairSemaphoreState {
     }
 
     /// Takes a permit back from a caller, and counts it for the next request, if there is one.
-    fn release(&mut self, key: CallerKey) -> Option<(CallerKey, oneshot::Sender<FairPermit>)> {
+    fn release(&mut self, key: CallerKey) -> Option<(CallerKey, WaitingRequest)> {
         // The permit still counts here, so that who has just had one comes after who has none.
         let next = self.next_request();
         if let Some(used) = self.used.get_mut(&key) {
@@ -190,7 +235,7 @@ impl FairSemaphoreState {
 
     /// The next request: the oldest one of the caller that has the fewest permits, and of such callers of the one that has
     /// waited longest, which then comes after all others.
-    fn next_request(&mut self) -> Option<(CallerKey, oneshot::Sender<FairPermit>)> {
+    fn next_request(&mut self) -> Option<(CallerKey, WaitingRequest)> {
         self.remove_cancelled();
         let used = |caller: &WaitingCaller| self.used.get(&caller.key).copied().unwrap_or(0);
         let callers = self.waiting.iter().enumerate();
@@ -205,9 +250,51 @@ impl FairSemaphoreState {
     }
 }
 
+impl FairPermit {
+    /// Does this work on a thread of the runtime, and after it the work that waits for the permit.
+    fn start(mut self, work: Box<dyn QueuedWork>) {
+        let run = move || {
+            let mut next = Some(work);
+            while let Some(work) = next {
+                work.run();
+                next = self.pass_on();
+            }
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(run)),
+            Err(_) => run(),
+        }
+    }
+
+    /// Gives the permit to the next request whose client still waits, else keeps it free. Where work is next, it is returned,
+    /// and this is its permit.
+    fn pass_on(&mut self) -> Option<Box<dyn QueuedWork>> {
+        let key = self.key.take()?;
+        let (key, request) = self.semaphore.state().release(key)?;
+        match request {
+            // The lock is free again here: where the client has just gone, the permit is dropped, which passes it on once
+            // more.
+            WaitingRequest::Permit(request) => {
+                drop(request.send(self.semaphore.permit(key)));
+                None
+            }
+            WaitingRequest::Work(work) => {
+                self.key = Some(key);
+                Some(work)
+            }
+        }
+    }
+}
+
 impl Drop for FairPermit {
     fn drop(&mut self) {
-        self.semaphore.release(self.key);
+        if let Some(work) = self.pass_on() {
+            let permit = Self {
+                semaphore: Arc::clone(&self.semaphore),
+                key: self.key.take(),
+            };
+            permit.start(work);
+        }
     }
 }
 
@@ -384,6 +471,76 @@ mod tests {
         // No caller takes a place of another that has not more than one request more.
         assert_eq!(waiting.add(&semaphore, 2), Err(QueueFull::OfAll));
         assert_eq!(order(waiting, running), [1, 2, 3, 1]);
+        assert_unused(&semaphore, 1);
+    }
+
+    /// Work of a test.
+    struct TestWork<F> {
+        work: F,
+        is_cancelled: bool,
+    }
+
+    impl<F: FnOnce() + Send> QueuedWork for TestWork<F> {
+        fn is_cancelled(&self) -> bool {
+            self.is_cancelled
+        }
+
+        fn run(self: Box<Self>) {
+            let Self { work, .. } = *self;
+            work();
+        }
+    }
+
+    fn work(work: impl FnOnce() + Send + 'static) -> Box<dyn QueuedWork> {
+        Box::new(TestWork {
+            work,
+            is_cancelled: false,
+        })
+    }
+
+    fn cancelled(work: impl FnOnce() + Send + 'static) -> Box<dyn QueuedWork> {
+        Box::new(TestWork {
+            work,
+            is_cancelled: true,
+        })
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_follows_on_the_same_thread() {
+        let semaphore = FairSemaphore::new(1, 256, 64);
+        let (begin, begun) = std::sync::mpsc::channel::<()>();
+        let (threads, ran) = std::sync::mpsc::channel();
+        let note = |threads: &std::sync::mpsc::Sender<_>| {
+            let threads = threads.clone();
+            move || threads.send(std::thread::current().id()).unwrap()
+        };
+        let first = note(&threads);
+        let first = work(move || {
+            begun.recv().unwrap();
+            first();
+        });
+        semaphore.run(caller(1), first).unwrap();
+        let unwanted = cancelled(|| panic!("work that nobody waits for was done"));
+        semaphore.run(caller(2), unwanted).unwrap();
+        semaphore.run(caller(3), work(note(&threads))).unwrap();
+        begin.send(()).unwrap();
+        drop(semaphore.acquire(caller(4)).await.unwrap());
+        let ran: Vec<_> = ran.try_iter().collect();
+        assert_eq!(ran.len(), 2);
+        assert_eq!(ran[0], ran[1]);
+        assert_unused(&semaphore, 1);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_passes_its_permit_on() {
+        let semaphore = FairSemaphore::new(1, 256, 64);
+        let (done, is_done) = oneshot::channel();
+        let panics = work(|| panic!("work that goes wrong"));
+        semaphore.run(caller(1), panics).unwrap();
+        let after = work(move || drop(done.send(())));
+        semaphore.run(caller(1), after).unwrap();
+        is_done.await.unwrap();
+        drop(semaphore.acquire(caller(1)).await.unwrap());
         assert_unused(&semaphore, 1);
     }
 

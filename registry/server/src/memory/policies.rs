@@ -1,10 +1,10 @@
 //! The policy sets of this process: the one in force, and the one that agents are evaluated under meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use a2a_registry_policy::PolicySet;
+use a2a_registry_policy::{Action, AgentFacts, Matches, PolicySet};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ pub struct Policies {
     /// What was compiled last.
     pub(crate) compiled: CompiledSets,
     /// The newest set that this process knows, by which it admits and registers.
-    admitting: ArcSwap<PolicySet>,
+    admitting: ArcSwap<Admitting>,
     /// Agents that may have to be put on hold, or released.
     unsettled: Mutex<Unsettled>,
     /// Somebody may have to be put on hold, or released.
@@ -31,12 +31,26 @@ pub struct Policies {
     failed: AtomicBool,
 }
 
+/// A set by which this process admits, with what its shipped policies match.
+#[derive(Debug)]
+struct Admitting {
+    set: Arc<PolicySet>,
+    shipped: ShippedMatches,
+}
+
+impl Admitting {
+    fn new(set: Arc<PolicySet>) -> Self {
+        Self {
+            set,
+            shipped: ShippedMatches::default(),
+        }
+    }
+}
+
 /// Agents that may have to be put on hold, or released.
 #[derive(Debug)]
 pub(crate) enum Unsettled {
-    /// Whichever.
     All,
-    /// These.
     Some(BTreeSet<Uuid>),
 }
 
@@ -66,7 +80,7 @@ impl Policies {
         Self {
             sets: ArcSwap::from_pointee(sets),
             compiled,
-            admitting: ArcSwap::new(in_force),
+            admitting: ArcSwap::from_pointee(Admitting::new(in_force)),
             unsettled: Mutex::default(),
             settle: Notify::new(),
             previewing: Semaphore::new(1),
@@ -77,12 +91,22 @@ impl Policies {
 
     /// The newest set that this process knows.
     pub(crate) fn admitting(&self) -> Arc<PolicySet> {
-        self.admitting.load_full()
+        Arc::clone(&self.admitting.load().set)
+    }
+
+    /// The shipped policies of a set that match a card with these facts, where nobody has written one about admitting.
+    pub(crate) fn shipped_matches(&self, set: &Arc<PolicySet>, facts: &AgentFacts) -> Matches {
+        let admitting = self.admitting.load();
+        match Arc::ptr_eq(&admitting.set, set) {
+            true => admitting.shipped.evaluate(set, facts),
+            // A newer one has come since.
+            false => set.matches(Action::Admit, facts),
+        }
     }
 
     /// Cards are admitted by this set from now on.
     pub(crate) fn admit_by(&self, newest: Arc<PolicySet>) {
-        self.admitting.store(newest);
+        self.admitting.store(Arc::new(Admitting::new(newest)));
     }
 
     /// These agents have changed, so policies may say another thing about admitting them.
@@ -145,7 +169,6 @@ impl Policies {
         }
     }
 
-    /// The set that decides.
     pub(crate) fn in_force(&self) -> Arc<PolicySet> {
         Arc::clone(&self.sets.load().in_force)
     }
@@ -188,5 +211,32 @@ impl Policies {
     /// Whether a newer set may have been made since this was last asked.
     pub(crate) fn take_newer(&self) -> bool {
         self.newer.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// The facts that the shipped policies ask for: whether the domain is verified and on `allow_domains`, whether the card is
+/// covered and has an error, and the class of its change.
+type ShippedFacts = (bool, bool, bool, bool, String);
+
+/// The policies that match cards where only shipped ones are about admitting. They are evaluated once for each combination of
+/// the facts that they ask for, and not for each card.
+#[derive(Debug, Default)]
+pub(crate) struct ShippedMatches(Mutex<BTreeMap<ShippedFacts, Matches>>);
+
+impl ShippedMatches {
+    /// The policies of this set, always the same one, that match a card with these facts.
+    pub(crate) fn evaluate(&self, set: &PolicySet, facts: &AgentFacts) -> Matches {
+        let asked = (
+            facts.verified,
+            facts.allow_listed,
+            facts.covered,
+            facts.has_error,
+            facts.change.clone(),
+        );
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let matches = known.entry(asked);
+        matches
+            .or_insert_with(|| set.matches(Action::Admit, facts))
+            .clone()
     }
 }

@@ -20,7 +20,6 @@ const POLL: Duration = Duration::from_millis(500);
 const MANY_EVENTS: u64 = 16;
 /// How long the commit after such a one waits for more events: each has a fixed cost, and writes a segment to be merged.
 const GATHER: Duration = Duration::from_millis(50);
-/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause after a failed rebuild. Each failed one reads every agent for nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -63,6 +62,8 @@ async fn follow(context: &Arc<Context>, rebuild: Option<String>, cancel: &Cancel
         tokio::spawn(async move { index_verified(&context, move || cancel.is_cancelled()).await });
     }
     while !cancel.is_cancelled() {
+        // What has been signalled so far is read below, and wakes nobody a second time.
+        signal.mark_unchanged();
         let damage = context.index().damage();
         // Of damage that is known already `RebuildBackoff` decides, and no search hurries it.
         let damage_is_news = damage.is_none();
@@ -164,6 +165,10 @@ async fn catch_up(context: &Context, rebuilds: &mut Rebuilds, cancel: &Cancellat
             Ok(true) if !cancel.is_cancelled() => {
                 let events = context.index.applied_seq().abs_diff(before);
                 gather(context, events, cancel).await;
+                // With fewer than a commit takes there were no more, and others are signalled.
+                if events < EVENTS {
+                    return true;
+                }
             }
             Ok(_) => return true,
             Err(IndexingError::Broken(reason)) => {

@@ -8,15 +8,14 @@ use std::time::Duration;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::SECOND;
 use a2a_registry_policy::Action;
-use a2a_registry_search::{ChangedAgent, IndexError, Rebuild};
-use a2a_registry_store::agents::agents_by_ids;
+use a2a_registry_search::{ChangedAgent, Document, IndexError, Rebuild};
 use a2a_registry_store::entity::event;
-use a2a_registry_store::events;
+use a2a_registry_store::{Handle, events};
 use uuid::Uuid;
 
-use crate::agents::documents::{WALK, documents, documents_walk};
+use crate::agents::documents::{WALK, documents_of, documents_walk};
 use crate::agents::policy_facts::{labels_of_all, rows_decide};
-use crate::commit::touched::changed_agents;
+use crate::commit::agent_rows::AgentRows;
 use crate::context::Context;
 use crate::database::heard_database;
 use crate::error::AppError;
@@ -69,18 +68,17 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
         hear_all(context).await?;
         return Err(IndexingError::Broken("there is none".into()));
     }
-    let Some((agents, seq)) = hear(context, context.index.applied_seq()).await? else {
-        heard_database(context);
-        return Ok(false);
-    };
-    let (documents, _) = documents(context, &agents).await?;
+    let changes = read_next(context).await?;
     // Only here: a database that cannot return the agents counts as not responding.
     heard_database(context);
-    let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
-    let leaving: Vec<Uuid> = agents
-        .into_iter()
-        .filter(|id| !found.contains(id))
-        .collect();
+    let Some(NextChanges {
+        documents,
+        leaving,
+        seq,
+    }) = changes
+    else {
+        return Ok(false);
+    };
     let index = context.index.clone();
     let applied = blocking(move || index.apply(documents, &leaving, seq)).await;
     if applied.is_err() {
@@ -93,6 +91,30 @@ pub async fn index_next(context: &Context) -> Result<bool, IndexingError> {
         .applied
         .send_replace(context.index.applied_seq());
     Ok(true)
+}
+
+struct NextChanges {
+    documents: Vec<Document>,
+    leaving: Vec<Uuid>,
+    /// The last of these events.
+    seq: i64,
+}
+
+/// Reads the next events that the index has not applied, and what it shows after them.
+async fn read_next(context: &Context) -> Result<Option<NextChanges>, IndexingError> {
+    let read = context.store.read().await?;
+    let Some((heard, seq)) = hear(context, &read, context.index.applied_seq()).await? else {
+        return Ok(None);
+    };
+    let Heard { agents, rows } = heard;
+    let documents = documents_of(context, &read, rows).await?;
+    let found: HashSet<Uuid> = documents.iter().map(|one| one.id).collect();
+    let about = agents.into_iter();
+    Ok(Some(NextChanges {
+        leaving: about.filter(|id| !found.contains(id)).collect(),
+        documents,
+        seq,
+    }))
 }
 
 /// Whether an event may change for which accounts and groups agents are admitted.
@@ -112,10 +134,19 @@ fn changes_who_registered(row: &event::Model) -> bool {
     kinds.into_iter().any(|kind| row.kind == kind)
 }
 
+struct Heard {
+    agents: Vec<Uuid>,
+    rows: AgentRows,
+}
+
 /// Reads the next events after `after`: the cache entries of their agents are invalidated, and searches hide them at
-/// once from callers who may not see them any more. Returns these agents, and the last event.
-async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>, IndexingError> {
-    let rows = events::events_after(&context.store, after, EVENTS).await?;
+/// once from callers who may not see them any more. Returns what they are about, and the last event.
+async fn hear(
+    context: &Context,
+    on: &impl Handle,
+    after: i64,
+) -> Result<Option<(Heard, i64)>, IndexingError> {
+    let rows = events::events_after(on, after, EVENTS).await?;
     let Some(last) = rows.last() else {
         return Ok(None);
     };
@@ -135,34 +166,43 @@ async fn hear(context: &Context, after: i64) -> Result<Option<(Vec<Uuid>, i64)>,
     if rows.iter().any(|row| row.kind == EventKind::PolicySet) {
         context.policies.note_newer();
     }
-    match changed_under_policies(context, &agents).await {
-        Ok(changed) => context.index.note(&changed, seq),
+    let changed = async {
+        let rows = AgentRows::by_ids(on, &agents).await?;
+        let changed = changed_under_policies(context, on, &agents, &rows).await?;
+        Ok::<_, AppError>((changed, rows))
+    };
+    let rows = match changed.await {
+        Ok((changed, rows)) => {
+            context.index.note(&changed, seq);
+            rows
+        }
         Err(error) => {
             // It is not known who may still see them, so nobody does until it is.
             context.index.note_forbidden(&agents, seq);
             return Err(error.into());
         }
-    }
+    };
     context.noted.fetch_max(seq, Ordering::AcqRel);
     context.wake.events.send_if_modified(|known| {
         let newer = seq > *known;
         *known = seq.max(*known);
         newer
     });
-    Ok(Some((agents, seq)))
+    Ok(Some((Heard { agents, rows }, seq)))
 }
 
 /// The labels that these agents carry now, those of policies included.
 async fn changed_under_policies(
     context: &Context,
+    on: &impl Handle,
     agents: &[Uuid],
+    rows: &AgentRows,
 ) -> Result<Vec<ChangedAgent>, AppError> {
-    let mut changed = changed_agents(&context.store, agents).await?;
+    let mut changed = rows.changed(agents);
     if rows_decide(context) {
         return Ok(changed);
     }
-    let rows = agents_by_ids(&context.store, agents).await?;
-    let mut carried = labels_of_all(context, &context.store, rows).await?;
+    let mut carried = labels_of_all(context, on, rows.agents.clone()).await?;
     for agent in &mut changed {
         // An agent that nobody may see stays so, whatever its record says.
         if let Some(labels) = carried
@@ -177,9 +217,6 @@ async fn changed_under_policies(
 
 /// Removes the documents of agents that wait for a decision by changed rules, so that no search finds them: the event of the
 /// decision brings them back, as what they are then. An index that is missing is built without them.
-///
-/// # Errors
-/// Where the index cannot be written.
 pub(crate) async fn remove_undecided(
     context: &Context,
     undecided: Vec<Uuid>,
@@ -196,10 +233,13 @@ pub(crate) async fn remove_undecided(
 /// # Errors
 /// Where the database fails; what the events are about is shown to nobody then.
 pub(crate) async fn hear_all(context: &Context) -> Result<(), IndexingError> {
-    while hear(context, context.noted.load(Ordering::Acquire))
-        .await?
-        .is_some()
-    {}
+    loop {
+        let read = context.store.read().await?;
+        let noted = context.noted.load(Ordering::Acquire);
+        if hear(context, &read, noted).await?.is_none() {
+            break;
+        }
+    }
     heard_database(context);
     Ok(())
 }

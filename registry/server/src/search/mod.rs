@@ -14,6 +14,7 @@ pub mod routes;
 pub mod saved;
 pub mod saved_routes;
 pub(crate) mod skill_names;
+pub(crate) mod value_names;
 pub(crate) mod within;
 
 use std::sync::Arc;

@@ -29,7 +29,6 @@ pub(crate) struct KeptVerdict {
     key: Option<String>,
     /// The URL of the key set that has this key.
     from: Option<String>,
-    /// The reason of the result.
     reason: String,
 }
 
@@ -97,14 +96,12 @@ impl KeptVerdict {
     }
 }
 
-/// The stored results of a version's signatures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredSignatures<'a> {
     /// The state without a proof of the domain and enrolled keys.
     signature: &'a Kept<SignatureState>,
     /// The keys that it verifies with, with spaces between.
     thumbprints: &'a str,
-    /// The coverage of the version.
     standing: &'a Kept<CoverageLevel>,
 }
 
@@ -139,16 +136,17 @@ pub(crate) struct KeyBinding {
 
 impl KeyBinding {
     /// The bindings of these domains, by their keys.
-    pub(crate) async fn of_domains(
+    pub(crate) async fn of_domains<'a>(
         on: &impl Handle,
-        rows: &[domain::Model],
+        rows: impl IntoIterator<Item = &'a domain::Model>,
     ) -> Result<HashMap<i64, Self>, StoreError> {
+        let rows: Vec<&domain::Model> = rows.into_iter().collect();
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let mut enrolled: HashMap<i64, Vec<enrolled_key::Model>> = HashMap::new();
         for key in ownership::enrolled_of(on, &ids).await? {
             enrolled.entry(key.domain_id).or_default().push(key);
         }
-        let binding = |row: &domain::Model| {
+        let binding = |row: &&domain::Model| {
             let keys = enrolled.get(&row.id).map_or(&[][..], Vec::as_slice);
             (row.id, Self::of(row, keys))
         };

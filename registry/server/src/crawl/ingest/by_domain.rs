@@ -32,6 +32,12 @@ impl Group {
         self.agents.insert(state.agent.id, state);
     }
 
+    /// The account that first registered each domain.
+    pub(crate) fn first_registrants(&self) -> HashMap<i64, Option<Uuid>> {
+        let domains = self.domains.values();
+        domains.map(|row| (row.id, row.account_id)).collect()
+    }
+
     /// All sources of a domain, also those that have ended in this group, the oldest first.
     pub(crate) fn all_of_domain(
         &self,
@@ -48,14 +54,12 @@ impl Group {
         all.filter(|row| row.ended_at.is_none())
     }
 
-    /// The agents of a domain.
     pub(crate) fn agents_of_domain(&self, domain: i64) -> impl Iterator<Item = &AgentState> {
         let ids = self.by_domain.agents.get(&domain);
         let ids = ids.into_iter().flatten();
         ids.filter_map(move |id| self.agents.get(id))
     }
 
-    /// The agents of a domain without a source.
     pub(crate) fn unfed_of(&self, domain: i64) -> Vec<Uuid> {
         let fed: BTreeSet<Uuid> = self
             .of_domain(domain)

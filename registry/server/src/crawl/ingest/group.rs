@@ -27,7 +27,6 @@ use crate::error::AppError;
 use crate::signatures::KeyBinding;
 use crate::sources::asks_for_a_card;
 
-/// The limits of a host after a visit.
 #[derive(Debug)]
 pub(crate) struct HostLimits {
     /// The pause before the next visit, microseconds: the registry's spacing, or the host's `Retry-After`.
@@ -49,7 +48,6 @@ pub(crate) struct Group {
     /// The decisions of persons on those agents, oldest first.
     pub(crate) decisions: HashMap<Uuid, Vec<decision::Model>>,
     pub(crate) accounts: HashMap<Uuid, account::Model>,
-    /// The keys enrolled for those domains.
     enrolled: HashMap<i64, Vec<enrolled_key::Model>>,
     /// The coverage of those sources.
     pub(crate) standings: SourceCoverage,
@@ -62,6 +60,8 @@ pub(crate) struct Group {
     attempts: Vec<attempt::Model>,
     /// Fetches of each source by day, and how many of them succeeded.
     days: BTreeMap<(i64, i32), (i32, i32)>,
+    /// Sources without a good fetch on this day before: their totals of a day that is too old now are deleted.
+    first_of_day: Vec<i64>,
     /// The sources whose rows have changed.
     seen: BTreeSet<i64>,
     /// The sources with a full fetch wanted before this group.
@@ -206,7 +206,6 @@ impl Group {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The binding of a source's signing keys to its domain.
     pub(crate) fn key_binding(&self, source: i64) -> KeyBinding {
         let row = self.sources.get(&source);
         let domain = row.and_then(|row| self.domains.get(&row.domain_id));
@@ -215,7 +214,6 @@ impl Group {
         })
     }
 
-    /// The agent of a source.
     pub(crate) fn agent_of_source(&self, source: i64) -> Option<Uuid> {
         self.sources.get(&source)?.agent_id
     }
@@ -282,6 +280,11 @@ impl Group {
             let totals = self.days.entry((result.source_key, day)).or_default();
             totals.0 += 1;
             totals.1 += i32::from(good);
+        }
+        let is_of_today = |at: i64| Timestamp(at).day() == now.day();
+        if row.is_some_and(|row| row.attempts > 0 && !row.last_success_at.is_some_and(is_of_today))
+        {
+            self.first_of_day.push(result.source_key);
         }
         if let Some(row) = self.sources.get_mut(&result.source_key) {
             keep_freshness(row, &result.verdict);
@@ -370,8 +373,11 @@ impl Group {
         }
     }
 
-    /// Writes sources, domains and attempts.
-    pub(crate) async fn write_crawl(&mut self, write: &Write) -> Result<(), AppError> {
+    pub(crate) async fn write_crawl(
+        &mut self,
+        write: &Write,
+        now: Timestamp,
+    ) -> Result<(), AppError> {
         let visited: Vec<domain::Model> = self
             .domains
             .values()
@@ -402,6 +408,8 @@ impl Group {
                 good,
             });
         write.source_days_add(days.collect()).await?;
+        let first_of_day = std::mem::take(&mut self.first_of_day);
+        write.source_days_trim(&first_of_day, now.day()).await?;
         Ok(())
     }
 }

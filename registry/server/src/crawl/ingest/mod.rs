@@ -30,8 +30,9 @@ use a2a_registry_domain::ids::unit_random;
 use a2a_registry_domain::lifecycle::{LivenessState, Visibility, listed};
 use a2a_registry_domain::source::SourceState;
 use a2a_registry_domain::timestamp::{SECOND, Timestamp};
-use a2a_registry_store::{Write, coverage};
+use a2a_registry_store::{Write, coverage, versions};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::admission::coverage::origin_of;
 use crate::admission::covering::follow_coverage;
@@ -63,9 +64,6 @@ const NO_CARD_ANY_MORE: &str = "this URL has brought the card of an agent, which
 
 /// Ingests a group of outcomes in one transaction. An outcome whose lease has ended is dropped: another process has
 /// made that visit.
-///
-/// # Errors
-/// Where the database fails; nothing of the group is stored then.
 pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), AppError> {
     let now = context.now();
     let write = context.store.write().await?;
@@ -74,18 +72,17 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     state.breaker_open = note_fetches(context, &state, group, now);
     let noted = store_outage(context, &write).await?;
     let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    ledger.first_registrants = state.first_registrants();
     for outcome in group {
         if state.holds_lease(outcome) {
             ingest_visit(context, &write, &mut state, &mut ledger, outcome).await?;
         }
     }
-    state.write_crawl(&write).await?;
+    state.write_crawl(&write, now).await?;
     let crawl_noted = note_crawl(context, &write, &state, now).await?;
     let trimmed = std::mem::take(&mut state.changed);
     let touched = ledger.write(&write).await?;
-    for (agent, keep) in trimmed {
-        write.versions_trim(agent, &keep).await?;
-    }
+    trim_versions(&write, &trimmed).await?;
     let regarded = regard_anew(context, &write, &state, now).await?;
     commit_written(context, write, [&touched, &regarded]).await?;
     remember_outage(context, noted);
@@ -94,6 +91,16 @@ pub async fn ingest(context: &Context, group: &[VisitOutcome]) -> Result<(), App
     }
     if state.marked {
         context.wake.derive.notify_one();
+    }
+    Ok(())
+}
+
+/// Deletes the oldest versions of these agents beyond those that are stored, but none of those named with an agent.
+async fn trim_versions(write: &Write, changed: &[(Uuid, Vec<Uuid>)]) -> Result<(), AppError> {
+    let agents: Vec<Uuid> = changed.iter().map(|(agent, _)| *agent).collect();
+    let many = versions::agents_with_many_versions(write, &agents).await?;
+    for (agent, keep) in changed.iter().filter(|(agent, _)| many.contains(agent)) {
+        write.versions_trim(*agent, keep).await?;
     }
     Ok(())
 }
@@ -227,7 +234,7 @@ async fn ingest_source(
 
 /// Updates an agent's liveness from its sources, appends an event if it changed, and retires an agent that was gone for
 /// too long.
-fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: uuid::Uuid, now: Timestamp) {
+fn follow_liveness(group: &mut Group, ledger: &mut Ledger<'_>, agent: Uuid, now: Timestamp) {
     let Some(seen) = group.liveness_of(agent) else {
         return;
     };

@@ -1,5 +1,7 @@
 //! A new version of a card: its row, events and decision.
 
+use std::borrow::Cow;
+
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::{ChangeClass, VersionState};
 use a2a_registry_domain::timestamp::DAY;
@@ -35,15 +37,14 @@ pub(crate) async fn add_version(
         digest: card.content.digest.clone(),
         bytes: card.fetched.bytes.clone(),
     });
-    let previous = match &card.newest {
-        Some(newest) => bytes_of(write, &newest.digest, &ledger.bodies).await?,
-        None => None,
-    };
+    let previous = previous_body(write, ledger, card).await?;
     let domain = group.domains.get(&state.agent.domain_id);
-    let around = CardSurroundings::of(&state.agent, domain, previous.as_deref());
+    let bytes = previous.as_ref().map(|body| body.bytes.as_slice());
+    let around = CardSurroundings::of(&state.agent, domain, bytes);
     let mut row = version_row(ledger.new_id(), state.agent.id, card, &around, now.0);
     let key = key_of(&row);
-    let class = class_of_change(context, write, group, ledger, state, card, &key).await?;
+    let compared = compared_bodies(group, ledger, state, &key, previous);
+    let class = class_of_change(context, write, group, state, card, &key, &compared).await?;
     row.change_class = class.map(Kept::from);
     let has_error = row.has_error;
     tell_foreign_keys(ledger, state, card);
@@ -71,15 +72,48 @@ pub(crate) async fn add_version(
     Ok(())
 }
 
+async fn previous_body(
+    write: &Write,
+    ledger: &Ledger<'_>,
+    card: &Arrival<'_>,
+) -> Result<Option<body::Model>, AppError> {
+    let Some(newest) = &card.newest else {
+        return Ok(None);
+    };
+    let bytes = bytes_of(write, &newest.digest, &ledger.bodies).await?;
+    let digest = newest.digest.clone();
+    Ok(bytes.map(|bytes| body::Model { digest, bytes }))
+}
+
+/// The bytes that a new version is compared by: its own and those of the served version, where that is the `previous` one, as
+/// it mostly is; else all that are about to be inserted.
+fn compared_bodies<'a>(
+    group: &Group,
+    ledger: &'a Ledger<'_>,
+    state: &AgentState,
+    key: &VersionKey,
+    previous: Option<body::Model>,
+) -> Cow<'a, [body::Model]> {
+    let served = state.agent.approved_version;
+    let served = served.and_then(|id| group.versions.get(&id));
+    let is_served = |body: &body::Model| served.is_some_and(|key| key.digest == body.digest);
+    let Some(previous) = previous.filter(is_served) else {
+        return Cow::Borrowed(&ledger.bodies);
+    };
+    let mut bodies = ledger.bodies.iter();
+    let own = bodies.find(|body| body.digest == key.digest);
+    Cow::Owned(own.cloned().into_iter().chain([previous]).collect())
+}
+
 /// The class of a version's change against the served one; `None` if none is served.
 async fn class_of_change(
     context: &Context,
     write: &Write,
     group: &Group,
-    ledger: &Ledger<'_>,
     state: &AgentState,
     card: &Arrival<'_>,
     key: &VersionKey,
+    known: &[body::Model],
 ) -> Result<Option<ChangeClass>, AppError> {
     let approved = state.agent.approved_version;
     let Some(approved) = approved.and_then(|id| group.versions.get(&id)) else {
@@ -89,8 +123,8 @@ async fn class_of_change(
         return Ok(Some(ChangeClass::Critical));
     }
     let binding = group.key_binding(card.source);
-    let (agent, fresh) = (&state.agent, &ledger.bodies);
-    let class = change_between(context, write, agent, approved, key, &binding, fresh).await?;
+    let agent = &state.agent;
+    let class = change_between(context, write, agent, approved, key, &binding, known).await?;
     Ok(Some(class))
 }
 
@@ -112,7 +146,6 @@ fn trim_but_shown(group: &mut Group, state: &AgentState, version: Uuid) {
     group.changed.push((state.agent.id, keep));
 }
 
-/// Records the source and origin of a version.
 pub(crate) fn note_giver(
     group: &mut Group,
     ledger: &mut Ledger<'_>,
@@ -139,7 +172,6 @@ fn count_change(agent: &mut agent::Model, now: i64) {
     agent.changes = agent.changes.saturating_add(1);
 }
 
-/// The key of a version.
 fn key_of(row: &version::Model) -> VersionKey {
     VersionKey {
         id: row.id,

@@ -40,21 +40,21 @@ pub(crate) struct Active {
     pub link: String,
 }
 
-/// The display name of a value.
-fn label(name: &str, value: &str, names: &ValueNames) -> String {
-    match (name, value) {
-        ("provider", _) => {
+/// The display name of a value; collections are no facet.
+fn label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
+    match (filter, value) {
+        (Some(Facet::Provider), _) => {
             let name = names.providers.get(&value.to_lowercase());
             text::line(name.map_or(value, String::as_str), 60)
         }
-        ("capability", "streaming") => "Streaming".to_owned(),
-        ("capability", "push_notifications") => "Push notifications".to_owned(),
-        ("capability", "extended_agent_card") => "Extended card".to_owned(),
-        ("auth", _) => auth::word(value),
-        ("skill", _) => text::line(&skill_label(value, &names.skills), 60),
-        ("signature", _) | ("liveness", _) => words(value),
-        ("unmanaged", "true") => "nobody answers for it".to_owned(),
-        ("unmanaged", "false") => "somebody answers for it".to_owned(),
+        (Some(Facet::Capability), "streaming") => "Streaming".to_owned(),
+        (Some(Facet::Capability), "push_notifications") => "Push notifications".to_owned(),
+        (Some(Facet::Capability), "extended_agent_card") => "Extended card".to_owned(),
+        (Some(Facet::Auth), _) => auth::word(value),
+        (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
+        (Some(Facet::Signature | Facet::Liveness), _) => words(value),
+        (Some(Facet::Unmanaged), "true") => "nobody answers for it".to_owned(),
+        (Some(Facet::Unmanaged), "false") => "somebody answers for it".to_owned(),
         _ => text::line(value, 60),
     }
 }
@@ -86,7 +86,7 @@ fn words(value: &str) -> String {
 pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
     let active = filters(query).map(|(name, value)| Active {
         title: title(name),
-        label: label(name, value, names),
+        label: label(name.parse().ok(), value, names),
         link: without(query, name, value),
     });
     active.collect()
@@ -119,7 +119,7 @@ pub(crate) fn facets(
                         true => without(query, name, &value.value),
                         false => added.link(&value.value),
                     };
-                    view(name, value, names, chosen, link)
+                    view(*one, value, names, chosen, link)
                 })
                 .collect();
             let narrows = (seen.len() > 1 || *one == Facet::Trust)
@@ -161,7 +161,7 @@ fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
 }
 
 fn view(
-    name: &str,
+    facet: Facet,
     counted: &FacetValue,
     names: &ValueNames,
     chosen: bool,
@@ -169,11 +169,10 @@ fn view(
 ) -> ValueView {
     let value = &counted.value;
     ValueView {
-        label: label(name, value, names),
-        meaning: if name == "trust" {
-            trust::level_meaning(value)
-        } else {
-            ""
+        label: label(Some(facet), value, names),
+        meaning: match facet {
+            Facet::Trust => trust::level_meaning(value),
+            _ => "",
         },
         count: counted.count,
         chosen,

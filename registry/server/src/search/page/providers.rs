@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::index_pool::run;
+use crate::search::value_names::value_names;
 
 /// The most providers whose names are looked up for one page; those on the page itself cost nothing.
 const LOOKED_UP: usize = 12;
@@ -16,7 +16,6 @@ const LOOKED_UP: usize = 12;
 /// Names of providers, by their value in the filter.
 pub(crate) type ProviderNames = BTreeMap<String, String>;
 
-/// The part of a stored hit that names its provider.
 #[derive(Deserialize)]
 struct StoredHit {
     provider: Option<StoredProvider>,
@@ -27,7 +26,6 @@ struct StoredProvider {
     organization: Option<String>,
 }
 
-/// The names in these hits.
 pub(crate) fn names_in(hits: &[Hit]) -> ProviderNames {
     let providers = hits.iter().filter_map(|hit| hit.summary.provider.as_ref());
     let names = providers.filter_map(|provider| provider.organization.as_deref());
@@ -51,21 +49,14 @@ pub(crate) async fn provider_names(
         .filter(|value| !value.is_empty() && !names.contains_key(value))
         .take(LOOKED_UP)
         .collect();
-    if missing.is_empty() {
-        return names;
-    }
-    let labels = caller.labels(&context.policies.in_force());
-    let found = run(context, caller, move |index| {
-        index.newest_with(Facet::Provider, &missing, &labels, 1, |_, hit| name_in(hit))
-    });
-    for name in found.await.unwrap_or_default().into_iter().flatten() {
+    let found = value_names(context, caller, Facet::Provider, missing, 1, name_in);
+    for name in found.await.into_values() {
         names.entry(name.to_lowercase()).or_insert(name);
     }
     names
 }
 
-/// The name of the provider in a hit.
-fn name_in(hit: &[u8]) -> Option<String> {
+fn name_in(_: &str, hit: &[u8]) -> Option<String> {
     let stored: StoredHit = serde_json::from_slice(hit).ok()?;
     stored.provider?.organization
 }

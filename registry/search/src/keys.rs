@@ -1,0 +1,187 @@
+//! Keys: exact values of all kinds, which are the terms of one field.
+//!
+//! Each indexed field of a segment has a term dictionary, and beginning one costs more than the values of an agent: a commit of
+//! one agent, and each merge of small segments, would mostly begin dictionaries. So the exact values share a field. A key is
+//! a character for the kind of the value, and the value; the values of a kind are a range of the dictionary, in their own
+//! order. What is counted or sorted by has a column beside, of the values alone.
+
+use std::sync::Arc;
+
+use a2a_registry_domain::facet::Facet;
+use tantivy::schema::{Field, IndexRecordOption, SchemaBuilder, TextFieldIndexing, TextOptions};
+use tantivy::termdict::{TermDictionary, TermStreamer};
+use tantivy::{InvertedIndexReader, SegmentReader, Term};
+use uuid::Uuid;
+
+use super::answer::SuggestionKind;
+use super::schema::{ATTRIBUTE, IDENTIFIER};
+
+/// Bytes of a key before its value.
+pub(super) const KIND_BYTES: usize = 1;
+
+/// Characters of an id.
+const ID_CHARACTERS: u32 = u128::BITS.div_ceil(7);
+
+/// What a value is of its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    Id,
+    VisibleTo,
+    Lookup,
+    /// The identifier in catalogs.
+    Identifier,
+    Attribute,
+    /// A form of a word in the name of a skill.
+    SkillWord,
+    /// A form of a word in the name of the provider.
+    ProviderWord,
+    /// A text that completions suggest.
+    Suggestion(SuggestionKind),
+    Facet(Facet),
+}
+
+/// The kinds that have a column, beside the facets.
+const WITH_COLUMN: [KeyKind; 5] = [
+    KeyKind::Identifier,
+    KeyKind::Attribute,
+    KeyKind::Suggestion(SuggestionKind::Name),
+    KeyKind::Suggestion(SuggestionKind::Skill),
+    KeyKind::Suggestion(SuggestionKind::Tag),
+];
+
+impl KeyKind {
+    pub fn with_column() -> impl Iterator<Item = Self> {
+        let facets = Facet::ALL.iter().copied();
+        facets.map(Self::Facet).chain(WITH_COLUMN)
+    }
+
+    /// The name of the column of these values, if they have one.
+    pub fn column(self) -> Option<&'static str> {
+        match self {
+            Self::Facet(facet) => Some(facet.as_str()),
+            Self::Identifier => Some(IDENTIFIER),
+            Self::Attribute => Some(ATTRIBUTE),
+            Self::Suggestion(SuggestionKind::Name) => Some("suggest_name"),
+            Self::Suggestion(SuggestionKind::Skill) => Some("suggest_skill"),
+            Self::Suggestion(SuggestionKind::Tag) => Some("suggest_tag"),
+            Self::Id | Self::VisibleTo | Self::Lookup | Self::SkillWord | Self::ProviderWord => {
+                None
+            }
+        }
+    }
+
+    /// The first byte of the keys of this kind, an ASCII letter that no other kind has. Facets have the small letters, in
+    /// their order.
+    fn mark(self) -> u8 {
+        match self {
+            Self::Id => b'I',
+            Self::VisibleTo => b'V',
+            Self::Lookup => b'L',
+            Self::Identifier => b'C',
+            Self::Attribute => b'A',
+            Self::SkillWord => b'W',
+            Self::ProviderWord => b'P',
+            Self::Suggestion(SuggestionKind::Name) => b'N',
+            Self::Suggestion(SuggestionKind::Skill) => b'S',
+            Self::Suggestion(SuggestionKind::Tag) => b'T',
+            Self::Facet(facet) => b'a' + facet as u8,
+        }
+    }
+
+    pub fn key(self, value: &str) -> String {
+        let mut key = String::with_capacity(KIND_BYTES + value.len());
+        key.push(char::from(self.mark()));
+        key.push_str(value);
+        key
+    }
+
+    /// The keys of this kind in a dictionary, in the order of their values.
+    pub fn keys(self, terms: &TermDictionary) -> std::io::Result<TermStreamer<'_>> {
+        let first = self.mark();
+        terms.range().ge([first]).lt([first + 1]).into_stream()
+    }
+}
+
+pub(super) fn value_of(key: &[u8]) -> &[u8] {
+    key.get(KIND_BYTES..).unwrap_or_default()
+}
+
+/// The field of the keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys(Field);
+
+impl Keys {
+    /// Adds the field to a schema. Nothing is scored by a key, so there are neither frequencies nor lengths.
+    pub fn add_to(builder: &mut SchemaBuilder) -> Self {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("raw")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic);
+        let options = TextOptions::default().set_indexing_options(indexing);
+        Self(builder.add_text_field("keys", options))
+    }
+
+    pub fn field(self) -> Field {
+        self.0
+    }
+
+    pub fn index(self, reader: &SegmentReader) -> tantivy::Result<Arc<InvertedIndexReader>> {
+        reader.inverted_index(self.0)
+    }
+
+    pub fn term(self, kind: KeyKind, value: &str) -> Term {
+        Term::from_field_text(self.0, &kind.key(value))
+    }
+
+    pub fn facet(self, facet: Facet, value: &str) -> Term {
+        self.term(KeyKind::Facet(facet), value)
+    }
+
+    pub fn id(self, id: Uuid) -> Term {
+        self.term(KeyKind::Id, &id_value(id))
+    }
+}
+
+/// An id as the value of a key: seven bits a character, since a dictionary costs as much as its keys are long.
+pub(super) fn id_value(id: Uuid) -> String {
+    let number = id.as_u128();
+    let places = (0..ID_CHARACTERS).rev();
+    places
+        .map(|place| char::from((number >> (7 * place)) as u8 & 0x7f))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_bit_of_an_id_counts() {
+        let numbers = (0..u128::BITS)
+            .map(|bit| 1_u128 << bit)
+            .chain([0, u128::MAX]);
+        let ids: HashSet<String> = numbers.map(|one| id_value(Uuid::from_u128(one))).collect();
+        assert_eq!(ids.len(), 130);
+        assert!(ids.iter().all(|id| id.len() == 19));
+    }
+
+    #[test]
+    fn each_kind_has_a_letter_of_its_own() {
+        let without_column = [
+            KeyKind::Id,
+            KeyKind::VisibleTo,
+            KeyKind::Lookup,
+            KeyKind::SkillWord,
+            KeyKind::ProviderWord,
+        ];
+        assert!(without_column.iter().all(|kind| kind.column().is_none()));
+        let all: Vec<KeyKind> = KeyKind::with_column().chain(without_column).collect();
+        let letters: HashSet<u8> = all.iter().map(|kind| kind.mark()).collect();
+        assert_eq!(letters.len(), all.len());
+        assert!(letters.iter().all(u8::is_ascii_alphabetic));
+        let columns: HashSet<&str> = all.iter().filter_map(|kind| kind.column()).collect();
+        assert_eq!(columns.len(), KeyKind::with_column().count());
+    }
+}

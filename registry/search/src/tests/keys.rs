@@ -1,0 +1,90 @@
+//! Keys: values of all kinds, which are terms of one field.
+
+use super::*;
+
+/// A text that agents have as a value of one kind each.
+const SAME: &str = "same";
+
+/// The facets of which the agents of these tests have no other values.
+fn facets() -> impl Iterator<Item = Facet> {
+    let facets = Facet::ALL.iter().copied();
+    facets.filter(|facet| agent(0, "Agent").facets[*facet].is_empty())
+}
+
+fn having(property: Property) -> SearchRequest {
+    let mut request = all();
+    request.filters.exact.push(ExactFilter {
+        property,
+        values: vec![SAME.to_owned()],
+    });
+    request
+}
+
+#[test]
+fn a_value_is_of_its_kind_alone() {
+    let path = "metadata.same".to_owned();
+    let mut agents = vec![
+        Document {
+            lookups: vec![SAME.to_owned()],
+            ..agent(101, "Agent")
+        },
+        Document {
+            identifier: SAME.to_owned(),
+            ..agent(102, "Agent")
+        },
+        Document {
+            attributes: vec![(path.clone(), SAME.to_owned())],
+            ..agent(103, "Agent")
+        },
+        Document {
+            visible_to: vec![SAME.to_owned()],
+            ..agent(104, "Agent")
+        },
+        Document {
+            provider: SAME.to_owned(),
+            ..agent(105, "Agent")
+        },
+        agent(106, SAME),
+    ];
+    let with_facet = |(number, facet)| with(agent(number, "Agent"), facet, &[SAME]);
+    agents.extend((0..).zip(facets()).map(with_facet));
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), agents);
+
+    let counting = SearchRequest {
+        facets: Facet::ALL.to_vec(),
+        ..all()
+    };
+    let counted = index.search(&counting).unwrap().facets;
+    for (number, facet) in (0..).zip(facets()) {
+        let found = names(&index, &having(Property::Facet(facet)));
+        assert_eq!(found, [id(number)], "{facet:?}");
+        assert_eq!(counted[&facet].values, [(SAME.to_owned(), 1)], "{facet:?}");
+    }
+    let found = |property| names(&index, &having(property));
+    assert_eq!(found(Property::Identifier), [id(102)]);
+    assert_eq!(found(Property::Attribute(path)), [id(103)]);
+    let found = index.lookup(SAME, &public(), 10).unwrap();
+    assert_eq!(
+        found.iter().map(|hit| hit.id).collect::<Vec<_>>(),
+        [id(101)]
+    );
+    let seen = SearchRequest {
+        visible_to: vec![SAME.to_owned()],
+        ..all()
+    };
+    assert_eq!(names(&index, &seen), [id(104)]);
+    let suggested = index.suggest(SAME, &public(), 10).unwrap();
+    let suggested = suggested.iter().map(|one| (one.kind, one.count));
+    let expected = [(SuggestionKind::Name, 1), (SuggestionKind::Tag, 1)];
+    assert_eq!(suggested.collect::<Vec<_>>(), expected);
+}
+
+/// A segment has two term dictionaries, whatever its agents have.
+#[test]
+fn all_exact_values_share_a_dictionary() {
+    let (schema, fields) = crate::schema::Fields::build();
+    let indexed = schema.fields().filter(|(_, entry)| entry.is_indexed());
+    let indexed: Vec<_> = indexed.map(|(field, _)| field).collect();
+    assert_eq!(indexed, [fields.keys.field(), fields.text]);
+}
