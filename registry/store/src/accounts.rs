@@ -190,10 +190,7 @@ impl Write {
     /// # Errors
     /// Where the database fails or the name is taken.
     pub async fn account_insert(&self, row: account::Model) -> Result<(), StoreError> {
-        account::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Changes the roles of an account, whether it may be used, and until when its identity provider has let it in.
@@ -254,10 +251,7 @@ impl Write {
 
     /// Adds a token.
     pub async fn token_insert(&self, row: token::Model) -> Result<(), StoreError> {
-        token::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Removes a token; returns whether there was one.

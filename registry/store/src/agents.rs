@@ -11,9 +11,10 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::rows_with;
 use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::zones;
-use super::rows::{MAX_VALUES, can_be_stored, locked, padded};
+use super::rows::{MAX_VALUES, can_be_stored, locked};
 use super::{Handle, Kept, StoreError, Write};
 
 /// The agents with these ids, in no order; inside a write, locked until it ends.
@@ -21,13 +22,8 @@ pub async fn agents_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<agent::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let query = agent::Entity::find()
-        .filter(agent::Column::Id.is_in(padded(ids)))
-        .order_by_asc(agent::Column::Id);
-    Ok(locked(on, query).all(on.connection()).await?)
+    let query = agent::Entity::find().order_by_asc(agent::Column::Id);
+    rows_with(on, locked(on, query), agent::Column::Id, ids).await
 }
 
 /// How many agents there are.
@@ -161,14 +157,10 @@ pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
 ) -> Result<Vec<agent::Model>, StoreError> {
-    if domain_ids.is_empty() {
-        return Ok(Vec::new());
-    }
     let query = agent::Entity::find()
-        .filter(agent::Column::DomainId.is_in(padded(domain_ids)))
         .filter(agent::Column::RetiredAt.is_null())
         .order_by_asc(agent::Column::Id);
-    Ok(locked(on, query).all(on.connection()).await?)
+    rows_with(on, locked(on, query), agent::Column::DomainId, domain_ids).await
 }
 
 /// The agents of these domains that are listed: the public ones, or whatever their visibility is.
@@ -247,14 +239,8 @@ pub async fn agents_naming_collection(
 
 /// The holds of these agents.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(hold::Entity::find()
-        .filter(hold::Column::AgentId.is_in(padded(agents)))
-        .order_by_asc(hold::Column::Since)
-        .all(on.connection())
-        .await?)
+    let query = hold::Entity::find().order_by_asc(hold::Column::Since);
+    rows_with(on, query, hold::Column::AgentId, agents).await
 }
 
 /// The holds of this kind, of all agents.
@@ -269,36 +255,24 @@ impl Write {
     /// Inserts agents, or replaces all changeable columns of existing ones.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         self.changed.domains(rows.iter().map(|row| row.domain_id));
         let changeable = C::iter()
             .filter(|column| !matches!(column, C::Id | C::DomainId | C::Domain | C::CreatedAt));
         let conflict = OnConflict::column(C::Id)
             .update_columns(changeable)
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
     /// Inserts holds; an existing one keeps its first reason.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
         self.changed.agents(rows.iter().map(|row| &row.agent_id));
         let conflict = OnConflict::columns([hold::Column::AgentId, hold::Column::Hold])
             .do_nothing()
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
     /// Removes one hold of one agent; returns whether it existed.

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::connect::advisory_lock;
 use super::entity::collection;
+use super::entity::queries::rows_with;
 use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which collections are counted and made.
@@ -39,13 +40,8 @@ pub async fn collections_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<collection::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(collection::Entity::find()
-        .filter(collection::Column::Id.is_in(ids.iter().copied()))
-        .all(on.connection())
-        .await?)
+    let query = collection::Entity::find();
+    rows_with(on, query, collection::Column::Id, ids).await
 }
 
 impl Write {

@@ -12,6 +12,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
+use super::entity::queries::rows_with;
 use super::entity::{agent, domain, hold, source, source_registrant, version, version_source};
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
@@ -21,14 +22,8 @@ pub async fn registrants_of(
     on: &impl Handle,
     sources: &[i64],
 ) -> Result<Vec<source_registrant::Model>, StoreError> {
-    if sources.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(source_registrant::Entity::find()
-        .filter(source_registrant::Column::SourceId.is_in(padded(sources)))
-        .order_by_asc(source_registrant::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = source_registrant::Entity::find().order_by_asc(source_registrant::Column::Id);
+    rows_with(on, query, source_registrant::Column::SourceId, sources).await
 }
 
 /// The accounts that have registered a live source of an agent, of a kind that this build knows.
@@ -57,14 +52,8 @@ pub async fn version_sources_of(
     on: &impl Handle,
     versions: &[Uuid],
 ) -> Result<Vec<version_source::Model>, StoreError> {
-    if versions.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(version_source::Entity::find()
-        .filter(version_source::Column::VersionId.is_in(padded(versions)))
-        .order_by_asc(version_source::Column::SourceId)
-        .all(on.connection())
-        .await?)
+    let query = version_source::Entity::find().order_by_asc(version_source::Column::SourceId);
+    rows_with(on, query, version_source::Column::VersionId, versions).await
 }
 
 /// The live domains, by scheme and name, of which these accounts have a proof.
@@ -289,17 +278,11 @@ impl Write {
         rows: Vec<version_source::Model>,
     ) -> Result<(), StoreError> {
         use version_source::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         let conflict = OnConflict::columns([C::VersionId, C::SourceId])
             .update_column(C::AnsweredBy)
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
     /// Sets the coverage of a version.

@@ -8,6 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::is_among;
+use super::entity::queries::rows_with;
 use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
@@ -87,15 +88,10 @@ pub async fn groups_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<account_group::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(account_group::Entity::find()
-        .filter(account_group::Column::Id.is_in(ids.iter().copied()))
+    let query = account_group::Entity::find()
         .order_by_asc(account_group::Column::Origin)
-        .order_by_asc(account_group::Column::Name)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(account_group::Column::Name);
+    rows_with(on, query, account_group::Column::Id, ids).await
 }
 
 /// The accounts in a group: `limit` of them, in the order of their ids.
@@ -184,10 +180,7 @@ pub async fn groups_of(
 impl Write {
     /// Adds a group.
     pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
-        account_group::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Removes a group with its memberships.

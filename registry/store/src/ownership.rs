@@ -10,8 +10,9 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
+use super::entity::queries::rows_with;
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
-use super::rows::{locked, padded};
+use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
 /// The most checks stored of a domain.
@@ -22,14 +23,8 @@ pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<challenge::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(challenge::Entity::find()
-        .filter(challenge::Column::DomainId.is_in(domains.iter().copied()))
-        .order_by_asc(challenge::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = challenge::Entity::find().order_by_asc(challenge::Column::Id);
+    rows_with(on, query, challenge::Column::DomainId, domains).await
 }
 
 /// The challenges of an account that have not expired, oldest first.
@@ -53,14 +48,8 @@ pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<proof_check::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(proof_check::Entity::find()
-        .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
-        .order_by_desc(proof_check::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = proof_check::Entity::find().order_by_desc(proof_check::Column::Id);
+    rows_with(on, query, proof_check::Column::DomainId, domains).await
 }
 
 /// The owner marks of these domains, as of the last check that found a proof.
@@ -68,13 +57,8 @@ pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<owner_marks::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(owner_marks::Entity::find()
-        .filter(owner_marks::Column::DomainId.is_in(domains.iter().copied()))
-        .all(on.connection())
-        .await?)
+    let query = owner_marks::Entity::find();
+    rows_with(on, query, owner_marks::Column::DomainId, domains).await
 }
 
 /// The enrolled keys of these domains, by `kid`.
@@ -82,14 +66,8 @@ pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<enrolled_key::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(enrolled_key::Entity::find()
-        .filter(enrolled_key::Column::DomainId.is_in(padded(domains)))
-        .order_by_asc(enrolled_key::Column::Kid)
-        .all(on.connection())
-        .await?)
+    let query = enrolled_key::Entity::find().order_by_asc(enrolled_key::Column::Kid);
+    rows_with(on, query, enrolled_key::Column::DomainId, domains).await
 }
 
 /// The times within `within` of an account's failed checks of a domain, each once, oldest first.

@@ -85,9 +85,6 @@ impl Write {
 
     /// Adds a set.
     pub async fn policy_set_insert(&self, row: policy_set::Model) -> Result<(), StoreError> {
-        policy_set::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 }

@@ -6,6 +6,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::rows_with;
 use super::entity::{agent_report, review, review_approval, review_comment};
 use super::{Handle, StoreError, Write};
 
@@ -14,15 +15,10 @@ pub async fn approvals_of(
     on: &impl Handle,
     reviews: &[Uuid],
 ) -> Result<Vec<review_approval::Model>, StoreError> {
-    if reviews.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(review_approval::Entity::find()
-        .filter(review_approval::Column::ReviewId.is_in(reviews.iter().copied()))
+    let query = review_approval::Entity::find()
         .order_by_asc(review_approval::Column::At)
-        .order_by_asc(review_approval::Column::AccountId)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(review_approval::Column::AccountId);
+    rows_with(on, query, review_approval::Column::ReviewId, reviews).await
 }
 
 /// The comments on a review, oldest first.

@@ -195,9 +195,6 @@ impl Write {
     /// Inserts reviews, or updates state and decision of existing ones.
     pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
         use review::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         let conflict = OnConflict::column(C::Id)
             .update_columns([
                 C::State,
@@ -208,11 +205,8 @@ impl Write {
                 C::DecidedAt,
             ])
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 }
 

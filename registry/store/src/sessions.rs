@@ -97,10 +97,7 @@ pub async fn session_page(
 impl Write {
     /// Adds a session.
     pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
-        session::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Gives a session another secret; returns whether it had the one of `old`.

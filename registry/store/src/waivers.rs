@@ -4,8 +4,8 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
+use super::entity::queries::rows_with;
 use super::entity::waiver;
-use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
 /// Which waivers a list has.
@@ -24,15 +24,10 @@ pub async fn waivers_of(
     on: &impl Handle,
     agents: &[Uuid],
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(waiver::Entity::find()
-        .filter(waiver::Column::AgentId.is_in(padded(agents)))
+    let query = waiver::Entity::find()
         .filter(waiver::Column::EndedAt.is_null())
-        .order_by_asc(waiver::Column::Id)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(waiver::Column::Id);
+    rows_with(on, query, waiver::Column::AgentId, agents).await
 }
 
 /// The waiver with this identifier.
@@ -84,10 +79,7 @@ pub async fn waivers_in_force(
 impl Write {
     /// Grants a waiver.
     pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
-        waiver::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Ends a waiver; returns whether it was in force until now.

@@ -49,6 +49,7 @@ mod governance;
 mod ownership;
 mod peer_candidates;
 mod policies;
+pub(crate) mod queries;
 mod reviews;
 mod vectors;
 
