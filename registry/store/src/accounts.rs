@@ -4,13 +4,14 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
 use a2a_registry_domain::role::Role;
 
 use super::connect::advisory_lock;
+use super::entity::queries::page_before;
 use super::entity::{account, token};
 use super::rows::{MAX_VALUES, can_be_stored, padded};
 use super::{Handle, StoreError, Write};
@@ -123,16 +124,11 @@ pub async fn token_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<token::Model>, StoreError> {
-    let mut query = token::Entity::find()
-        .order_by_desc(token::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(token::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(token::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+    use token::Column as C;
+    let query = token::Entity::find();
+    let own = query.apply_if(of, |query, of| query.filter(C::AccountId.eq(of)));
+    let page = page_before(own, C::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// Accounts with ids below `before`, newest first.
@@ -141,13 +137,8 @@ pub async fn account_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account::Model>, StoreError> {
-    let mut query = account::Entity::find()
-        .order_by_desc(account::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    let page = page_before(account::Entity::find(), account::Column::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// Every account that may be used and whose main role is this one.

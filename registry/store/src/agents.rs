@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::queries::rows_with;
+use super::entity::queries::{page_after, rows_with};
 use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::zones;
 use super::rows::{MAX_VALUES, can_be_stored, locked};
@@ -196,13 +196,8 @@ pub async fn agents_walk(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let mut query = agent::Entity::find()
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let page = page_after(agent::Entity::find(), agent::Column::Id, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// The audiences of agents that are not retired, with ids above `after`, by id, each with the agent: `limit` of them.
@@ -211,17 +206,13 @@ pub async fn agent_audiences(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
-    let mut query = agent::Entity::find()
+    let query = agent::Entity::find()
         .select_only()
         .columns([agent::Column::Id, agent::Column::Audience])
         .filter(agent::Column::Audience.is_not_null())
-        .filter(agent::Column::RetiredAt.is_null())
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.into_tuple().all(on.connection()).await?)
+        .filter(agent::Column::RetiredAt.is_null());
+    let page = page_after(query, agent::Column::Id, after, limit);
+    Ok(page.into_tuple().all(on.connection()).await?)
 }
 
 /// Agents that are shown to the audience of a collection, at most `limit` of them.

@@ -8,7 +8,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::is_among;
-use super::entity::queries::rows_with;
+use super::entity::queries::{page_before, rows_with};
 use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
@@ -38,13 +38,9 @@ pub async fn group_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account_group::Model>, StoreError> {
-    let mut query = account_group::Entity::find()
-        .order_by_desc(account_group::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account_group::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = account_group::Entity::find();
+    let page = page_before(query, account_group::Column::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// How many groups of that origin there are.

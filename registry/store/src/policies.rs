@@ -1,12 +1,10 @@
 //! Policy sets: appended, and never changed.
 
-use sea_orm::{
-    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
-};
+use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 
 use super::connect::advisory_lock;
 use super::entity::policy_set;
+use super::entity::queries::page_before;
 use super::{Handle, StoreError, Write};
 
 /// The PostgreSQL advisory lock under which the next number is given.
@@ -62,15 +60,14 @@ pub async fn policy_set_page(
     limit: u64,
 ) -> Result<Vec<PolicySetHead>, StoreError> {
     use policy_set::Column as C;
-    let mut query = policy_set::Entity::find()
-        .select_only()
-        .columns([C::Number, C::Author, C::Reason, C::CreatedAt])
-        .order_by_desc(policy_set::Column::Number)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(policy_set::Column::Number.lt(before));
-    }
-    let heads = query.into_model::<PolicySetHead>();
+    let query = policy_set::Entity::find().select_only().columns([
+        C::Number,
+        C::Author,
+        C::Reason,
+        C::CreatedAt,
+    ]);
+    let page = page_before(query, C::Number, before, limit);
+    let heads = page.into_model::<PolicySetHead>();
     Ok(heads.all(on.connection()).await?)
 }
 

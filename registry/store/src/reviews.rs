@@ -8,6 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::page_after;
 use super::entity::{agent, break_glass, review, review_approval, source, source_registrant};
 use super::rows::{can_be_stored, padded};
 use super::{Handle, StoreError, Write};
@@ -42,7 +43,7 @@ pub async fn review_page(
     limit: u64,
 ) -> Result<Vec<review::Model>, StoreError> {
     use review::Column as C;
-    let mut query = review::Entity::find().order_by_asc(C::Id).limit(limit);
+    let mut query = page_after(review::Entity::find(), C::Id, after, limit);
     if let Some(state) = filter.state {
         query = query.filter(C::State.eq(state.as_str()));
     }
@@ -73,9 +74,6 @@ pub async fn review_page(
     }
     if let Some(agents) = &filter.agents {
         query = query.filter(C::AgentId.is_in(agents.iter().copied()));
-    }
-    if let Some(after) = after {
-        query = query.filter(C::Id.gt(after));
     }
     Ok(query.all(on.connection()).await?)
 }

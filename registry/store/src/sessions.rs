@@ -2,10 +2,11 @@
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QueryTrait,
 };
 use uuid::Uuid;
 
+use super::entity::queries::page_before;
 use super::entity::{account, session, token};
 use super::{Handle, StoreError, Write};
 
@@ -81,17 +82,11 @@ pub async fn session_page(
     limit: u64,
     now: i64,
 ) -> Result<Vec<session::Model>, StoreError> {
-    let mut query = session::Entity::find()
-        .filter(live(now))
-        .order_by_desc(session::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(session::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(session::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+    use session::Column as C;
+    let query = session::Entity::find().filter(live(now));
+    let own = query.apply_if(of, |query, of| query.filter(C::AccountId.eq(of)));
+    let page = page_before(own, C::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 impl Write {

@@ -8,6 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::page_after;
 use super::entity::{agent, break_glass, hold, review};
 use super::{Handle, StoreError, Write};
 
@@ -25,13 +26,8 @@ fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
         .filter(C::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
-        .order_by_asc(C::Id)
-        .limit(limit);
-    match after {
-        Some(after) => query.filter(C::Id.gt(after)),
-        None => query,
-    }
+        .filter(Expr::exists(held).not());
+    page_after(query, C::Id, after, limit)
 }
 
 async fn ids(on: &impl Handle, query: Select<agent::Entity>) -> Result<Vec<Uuid>, StoreError> {
@@ -88,7 +84,9 @@ pub async fn break_glasses_on(
     agent: Uuid,
     state: ReviewState,
 ) -> Result<Vec<break_glass::Model>, StoreError> {
-    let query = in_state(state).filter(break_glass::Column::AgentId.eq(agent));
+    let query = in_state(state)
+        .filter(break_glass::Column::AgentId.eq(agent))
+        .order_by_asc(break_glass::Column::ReviewId);
     Ok(query.all(on.connection()).await?)
 }
 
@@ -98,12 +96,9 @@ pub async fn break_glasses_in_force(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<break_glass::Model>, StoreError> {
-    let query = in_state(ReviewState::Open).limit(limit);
-    let query = match after {
-        Some(after) => query.filter(break_glass::Column::ReviewId.gt(after)),
-        None => query,
-    };
-    Ok(query.all(on.connection()).await?)
+    let query = in_state(ReviewState::Open);
+    let page = page_after(query, break_glass::Column::ReviewId, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
@@ -113,9 +108,7 @@ fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
         .and_where(review::Column::Kind.eq(ReviewKind::BreakGlass.as_str()))
         .and_where(review::Column::State.eq(state.as_str()))
         .take();
-    break_glass::Entity::find()
-        .filter(break_glass::Column::ReviewId.in_subquery(reviews))
-        .order_by_asc(break_glass::Column::ReviewId)
+    break_glass::Entity::find().filter(break_glass::Column::ReviewId.in_subquery(reviews))
 }
 
 impl Write {

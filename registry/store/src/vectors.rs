@@ -2,11 +2,10 @@
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
-use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
 use uuid::Uuid;
 
+use super::entity::queries::page_after;
 use super::entity::{agent_vectors, model};
 use super::rows::{locked, padded};
 use super::{Handle, Store, StoreError, Write};
@@ -47,14 +46,9 @@ pub async fn vectors_walk(
     model: &str,
     after: Option<Uuid>,
 ) -> Result<Vec<agent_vectors::Model>, StoreError> {
-    let mut query = agent_vectors::Entity::find()
-        .filter(agent_vectors::Column::ModelId.eq(model))
-        .order_by_asc(agent_vectors::Column::AgentId)
-        .limit(VECTORS_WALK);
-    if let Some(after) = after {
-        query = query.filter(agent_vectors::Column::AgentId.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = agent_vectors::Entity::find().filter(agent_vectors::Column::ModelId.eq(model));
+    let page = page_after(query, agent_vectors::Column::AgentId, after, VECTORS_WALK);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// The number of agents with vectors of a model.

@@ -1,10 +1,10 @@
 //! Waivers of policies: granted, ended, and never deleted.
 
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use uuid::Uuid;
 
-use super::entity::queries::rows_with;
+use super::entity::queries::{page_after, page_before, rows_with};
 use super::entity::waiver;
 use super::{Handle, StoreError, Write};
 
@@ -42,9 +42,7 @@ pub async fn waiver_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    let mut query = waiver::Entity::find()
-        .order_by_desc(waiver::Column::Id)
-        .limit(limit);
+    let mut query = page_before(waiver::Entity::find(), waiver::Column::Id, before, limit);
     if let Some(agent) = filter.agent {
         query = query.filter(waiver::Column::AgentId.eq(agent));
     }
@@ -53,9 +51,6 @@ pub async fn waiver_page(
     }
     if !filter.ended {
         query = query.filter(waiver::Column::EndedAt.is_null());
-    }
-    if let Some(before) = before {
-        query = query.filter(waiver::Column::Id.lt(before));
     }
     Ok(query.all(on.connection()).await?)
 }
@@ -66,14 +61,9 @@ pub async fn waivers_in_force(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    let mut query = waiver::Entity::find()
-        .filter(waiver::Column::EndedAt.is_null())
-        .order_by_asc(waiver::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(waiver::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = waiver::Entity::find().filter(waiver::Column::EndedAt.is_null());
+    let page = page_after(query, waiver::Column::Id, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 impl Write {

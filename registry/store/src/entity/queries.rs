@@ -1,6 +1,8 @@
 //! Queries that tables have in common.
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, Select, Value};
+use sea_orm::{
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Value,
+};
 
 use crate::rows::padded;
 use crate::{Handle, StoreError};
@@ -17,4 +19,26 @@ pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
     }
     let query = query.filter(column.is_in(padded(values)));
     Ok(query.all(on.connection()).await?)
+}
+
+/// The first rows of a query, those with the highest keys first; of the rows below `before`, if it is given.
+pub(crate) fn page_before<E: EntityTrait>(
+    query: Select<E>,
+    key: E::Column,
+    before: Option<impl Into<Value>>,
+    limit: u64,
+) -> Select<E> {
+    let page = query.order_by_desc(key).limit(limit);
+    page.apply_if(before, |page, before| page.filter(key.lt(before)))
+}
+
+/// The first rows of a query, those with the lowest keys first; of the rows above `after`, if it is given.
+pub(crate) fn page_after<E: EntityTrait>(
+    query: Select<E>,
+    key: E::Column,
+    after: Option<impl Into<Value>>,
+    limit: u64,
+) -> Select<E> {
+    let page = query.order_by_asc(key).limit(limit);
+    page.apply_if(after, |page, after| page.filter(key.gt(after)))
 }
