@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::config::IdentityConfig;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// The groups of an audience as it is kept. What cannot be read is nobody.
 pub(crate) fn groups_in(kept: Option<&str>) -> Vec<Uuid> {
@@ -115,7 +115,10 @@ pub(crate) fn check_groups(
 
 fn missing(name: &str) -> AppError {
     let name: String = name.chars().take(100).collect();
-    AppError::conflict(format!(
-        "There is no group {name} that you may name: an admin makes it first, or you are in it."
-    ))
+    AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "There is no group {name} that you may name: an admin makes it first, or you are in it."
+        ),
+    )
 }

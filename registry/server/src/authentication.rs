@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::caller::{Account, Caller, Credential};
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::identity::account_of;
 use crate::providers::Holder;
 
@@ -31,7 +31,8 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     }
     // The caller is told the same in each case.
     let refused = |reason| {
-        AppError::unauthenticated(
+        AppError::new(
+            ErrorKind::Unauthenticated,
             "This token is unknown or has ended; ask an admin for another one.",
         )
         .refused(reason)
@@ -47,7 +48,9 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
         return Err(refused(RefusalReason::DisabledAccount));
     }
     if suspended_at(context, &account).is_some() {
-        return Err(AppError::unauthenticated(format!(
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
+            format!(
                 "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
                  Sign in with the identity provider; the token is valid again then.",
                 context.config.identity.max_absence
@@ -73,10 +76,11 @@ pub(crate) fn suspended_at(context: &Context, account: &account::Model) -> Optio
 async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, AppError> {
     let account = account_of(context, holder).await?;
     if account.disabled_at.is_some() {
-        return Err(
-            AppError::unauthenticated("The account of this access token is disabled.")
-                .refused(RefusalReason::DisabledAccount),
-        );
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
+            "The account of this access token is disabled.",
+        )
+        .refused(RefusalReason::DisabledAccount));
     }
     let roles = account.roles()?;
     let credential = Credential::AccessToken(holder.issuer.clone());

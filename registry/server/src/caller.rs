@@ -8,7 +8,7 @@ use a2a_registry_search::ALWAYS;
 use uuid::Uuid;
 
 use crate::config::{GovernanceConfig, Registration};
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::policy_labels::{common_narrowing, narrowing};
 
 /// How an account is authenticated.
@@ -134,7 +134,10 @@ impl Caller {
     /// `Unauthenticated` for an anonymous client.
     pub fn account(&self) -> Result<&Account, AppError> {
         self.account.as_ref().ok_or_else(|| {
-            AppError::unauthenticated("This needs a token: send it as `Authorization: Bearer …`.")
+            AppError::new(
+                ErrorKind::Unauthenticated,
+                "This needs a token: send it as `Authorization: Bearer …`.",
+            )
         })
     }
 
@@ -145,11 +148,14 @@ impl Caller {
     pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
         match self.account()? {
             account if account.may(permission) => Ok(account),
-            account => Err(AppError::forbidden(format!(
-                "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
-                listed(&account.roles),
-                listed(&account.scopes)
-            ))),
+            account => Err(AppError::new(
+                ErrorKind::Forbidden,
+                format!(
+                    "The account or its token may not do this: the roles of the account are {}, and the scopes {}.",
+                    listed(&account.roles),
+                    listed(&account.scopes)
+                ),
+            )),
         }
     }
 

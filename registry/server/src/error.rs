@@ -234,26 +234,6 @@ impl AppError {
         Self::not_found("This address does not exist.")
     }
 
-    /// The caller is not known, or its credential does not count.
-    pub fn unauthenticated(text: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Unauthenticated, text)
-    }
-
-    /// The caller may not do this.
-    pub fn forbidden(text: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Forbidden, text)
-    }
-
-    /// The state of something contradicts the request.
-    pub fn conflict(text: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Conflict, text)
-    }
-
-    /// There are as many of something as are allowed.
-    pub fn limit_reached(text: impl Into<String>) -> Self {
-        Self::new(ErrorKind::LimitReached, text)
-    }
-
     /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();

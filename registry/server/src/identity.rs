@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::providers::{Entry, EntryRefusal, Holder};
 
 /// Accounts of one issuer.
@@ -66,7 +66,7 @@ fn refuse_outdated_claims(
     }
     let text =
         "The identity provider has not let you in since it issued this token. Sign in again.";
-    Err(AppError::forbidden(text).refused(RefusalReason::NotAdmitted))
+    Err(AppError::new(ErrorKind::Forbidden, text).refused(RefusalReason::NotAdmitted))
 }
 
 /// Whether an account is already as the token says.
@@ -126,7 +126,7 @@ async fn refuse_holder(
         }
         commit_ledger(context, write, ledger).await?;
     }
-    let error = AppError::forbidden(refusal.text.clone());
+    let error = AppError::new(ErrorKind::Forbidden, refusal.text.clone());
     Ok(error.refused(RefusalReason::NotAdmitted))
 }
 
@@ -191,9 +191,10 @@ async fn made(
     entry: &Entry,
 ) -> Result<account::Model, AppError> {
     if identities::identity_count(write, &holder.issuer).await? >= MAX_ACCOUNTS {
-        return Err(AppError::limit_reached(format!(
-            "There are {MAX_ACCOUNTS} accounts of this identity provider."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("There are {MAX_ACCOUNTS} accounts of this identity provider."),
+        ));
     }
     let name = free_name(write, entry, &holder.subject).await?;
     let now = ledger.now().0;
@@ -238,7 +239,8 @@ async fn free_name(write: &Write, entry: &Entry, subject: &str) -> Result<String
             return Ok(name);
         }
     }
-    Err(AppError::conflict(
+    Err(AppError::new(
+        ErrorKind::Conflict,
         "Another account has the name that yours would get; an admin has to look into it.",
     ))
 }
@@ -358,9 +360,10 @@ async fn group_named(
         return Ok(group.id);
     }
     if groups::group_count(write, issuer).await? >= MAX_GROUPS {
-        return Err(AppError::limit_reached(format!(
-            "There are {MAX_GROUPS} groups of this identity provider."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("There are {MAX_GROUPS} groups of this identity provider."),
+        ));
     }
     let row = account_group::Model {
         id: ledger.new_id(),

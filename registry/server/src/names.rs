@@ -48,9 +48,10 @@ pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> 
     if !reserved.any(|reserved| reserved.eq_ignore_ascii_case(name.trim())) {
         return Ok(());
     }
-    Err(AppError::conflict(format!(
-        "The name {name} is reserved in this registry. Choose another one."
-    )))
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!("The name {name} is reserved in this registry. Choose another one."),
+    ))
 }
 
 /// Refuses lists of names in which one is none, or that are too long.

@@ -134,53 +134,6 @@ impl Signer {
     }
 }
 
-/// One page of a list whose entries are in the order of a key.
-pub(crate) struct ListPage<'a, K> {
-    signer: &'a Signer,
-    caller: &'a Caller,
-    list: String,
-    size: usize,
-    /// The key after which the page begins; none for the first page.
-    pub(crate) after: Option<K>,
-}
-
-impl<'a, K: Serialize + DeserializeOwned> ListPage<'a, K> {
-    /// Reads which page of this list is requested.
-    ///
-    /// # Errors
-    /// `Invalid` for a size that is not allowed, and for a token of another list or caller.
-    pub(crate) fn read(
-        signer: &'a Signer,
-        caller: &'a Caller,
-        list: impl Into<String>,
-        page: &PageRequest,
-    ) -> Result<Self, AppError> {
-        let list = list.into();
-        let size = page_size(page.page_size)?;
-        let token = page.page_token.as_deref();
-        let after = token.map(|token| signer.position(&list, caller, token));
-        Ok(Self {
-            signer,
-            caller,
-            size,
-            after: after.transpose()?,
-            list,
-        })
-    }
-
-    /// How many rows to read: one more than the page has, which tells whether another page follows.
-    pub(crate) fn limit(&self) -> u64 {
-        self.size as u64 + 1
-    }
-
-    /// Cuts the rows that were read to the page; returns the token of the next page, if one follows.
-    pub(crate) fn cut<T>(&self, rows: &mut Vec<T>, key: impl FnOnce(&T) -> K) -> Option<String> {
-        let more = cut(rows, self.size);
-        let last = rows.last().filter(|_| more)?;
-        self.signer.token(&self.list, self.caller, &key(last))
-    }
-}
-
 /// Cuts rows, read with one more than the page size, to one page; returns whether another page follows.
 pub(crate) fn cut<T>(rows: &mut Vec<T>, size: usize) -> bool {
     let more = rows.len() > size;

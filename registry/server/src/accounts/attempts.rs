@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::authentication::{hash, session_secret};
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::cookies;
 use crate::providers::{Attempt, CodeAnswer, Holder, Provider, redirect_uri};
 
@@ -243,9 +243,9 @@ pub(super) async fn use_attempt(
 
 /// That an answer belongs to no attempt.
 pub(super) fn no_attempt() -> AppError {
-    AppError::unauthenticated(
-        "This sign-in was begun in another browser, took longer than ten minutes, or was finished already. \
-         Sign in again.",
+    AppError::new(
+        ErrorKind::Unauthenticated,
+        "This sign-in was begun in another browser, took longer than ten minutes, or was finished already. Sign in again.",
     )
     .refused(RefusalReason::Attempt)
 }

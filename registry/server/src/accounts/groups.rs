@@ -18,9 +18,9 @@ use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::names::{check_name, check_new_name};
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 
 /// Groups of every origin, newest first.
@@ -33,12 +33,17 @@ pub async fn group_list(
     page: &PageRequest,
 ) -> Result<GroupList, AppError> {
     caller.demand(Permission::ReadAccounts)?;
-    let list = ListPage::read(&context.signer, caller, "groups", page)?;
-    let mut rows = groups::group_page(&context.store, list.after, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("groups", caller, token)?),
+        None => None,
+    };
+    let mut rows = groups::group_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
     Ok(GroupList {
         groups: views(&context.store, rows).await?,
-        next_page_token,
+        next_page_token: last.and_then(|last| context.signer.token("groups", caller, &last)),
     })
 }
 
@@ -125,9 +130,10 @@ async fn begin(
 ) -> Result<account_group::Model, AppError> {
     check_new_name("group", name)?;
     if groups::group_count(write, ADMIN_ORIGIN).await? >= MAX_GROUPS {
-        return Err(AppError::limit_reached(format!(
-            "There are {MAX_GROUPS} groups; delete some first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("There are {MAX_GROUPS} groups; delete some first."),
+        ));
     }
     let now = context.now();
     let row = account_group::Model {
@@ -156,9 +162,10 @@ async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, A
     let found = accounts::accounts_by_names(write, names).await?;
     let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(name)) {
-        return Err(AppError::conflict(format!(
-            "There is no account {name}; make it first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("There is no account {name}; make it first."),
+        ));
     }
     Ok(found)
 }
@@ -202,10 +209,13 @@ async fn admit_to_another_group(
     let full = accounts.find(|account| count(account) >= MAX_GROUPS_OF_ACCOUNT);
     match full {
         None => Ok(()),
-        Some(account) => Err(AppError::limit_reached(format!(
-            "The account {} is in {MAX_GROUPS_OF_ACCOUNT} groups.",
-            account.name
-        ))),
+        Some(account) => Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!(
+                "The account {} is in {MAX_GROUPS_OF_ACCOUNT} groups.",
+                account.name
+            ),
+        )),
     }
 }
 

@@ -10,7 +10,7 @@ use a2a_registry_store::{Write, accounts, identities, sessions};
 
 use crate::authentication::{scopes_of, suspended_at, within};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// Whether an admin gets in by this token of the account.
 pub(super) fn token_lets_in(
@@ -63,7 +63,8 @@ pub(super) async fn refuse_without_way_in(
             return Ok(());
         }
     }
-    Err(AppError::conflict(
+    Err(AppError::new(
+        ErrorKind::Conflict,
         "This is the last way in for an admin: no other valid token or session may administer, and no identity provider \
          signs an admin in. Create another token with the scope admin first.",
     ))

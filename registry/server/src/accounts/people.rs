@@ -20,9 +20,9 @@ use crate::caller::{self, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 
@@ -75,12 +75,17 @@ pub async fn account_list(
     page: &PageRequest,
 ) -> Result<AccountList, AppError> {
     caller.demand(Permission::ReadAccounts)?;
-    let list = ListPage::read(&context.signer, caller, "accounts", page)?;
-    let mut rows = accounts::account_page(&context.store, list.after, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("accounts", caller, token)?),
+        None => None,
+    };
+    let mut rows = accounts::account_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
     Ok(AccountList {
         accounts: account_views(&context.store, rows).await?,
-        next_page_token,
+        next_page_token: last.and_then(|last| context.signer.token("accounts", caller, &last)),
     })
 }
 
@@ -118,10 +123,10 @@ pub async fn account_create(
         .await?
         .is_some()
     {
-        return Err(AppError::conflict(format!(
-            "There is an account {} already.",
-            new.name
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("There is an account {} already.", new.name),
+        ));
     }
     let row = account_row(&new.name, &roles, now, context.entropy.as_ref());
     write.account_insert(row.clone()).await?;
@@ -207,10 +212,13 @@ async fn change(
     if is_admin(&row)? && !is_admin(&changed)? {
         let admins = accounts::accounts_enabled_as(write, Role::Admin).await?;
         if admins.iter().all(|admin| admin.id == row.id) {
-            return Err(AppError::conflict(format!(
-                "{} is the last enabled admin; make another one first.",
-                row.name
-            )));
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} is the last enabled admin; make another one first.",
+                    row.name
+                ),
+            ));
         }
     }
     write.account_update(&changed).await?;
@@ -255,15 +263,19 @@ async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<()
     for name in names {
         let group = groups::group_by_name(write, ADMIN_ORIGIN, name).await?;
         let group = group.ok_or_else(|| {
-            AppError::conflict(format!("There is no group {name} yet; make it first."))
+            AppError::new(
+                ErrorKind::Conflict,
+                format!("There is no group {name} yet; make it first."),
+            )
         })?;
         if own.iter().any(|(_, known)| known.id == group.id) {
             continue;
         }
         if groups::member_count(write, group.id).await? >= MAX_MEMBERS as u64 {
-            return Err(AppError::limit_reached(format!(
-                "The group {name} has {MAX_MEMBERS} members."
-            )));
+            return Err(AppError::new(
+                ErrorKind::LimitReached,
+                format!("The group {name} has {MAX_MEMBERS} members."),
+            ));
         }
         let row = group_member::Model {
             group_id: group.id,

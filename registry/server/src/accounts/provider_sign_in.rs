@@ -11,7 +11,7 @@ use crate::accounts::attempts::{
 };
 use crate::accounts::sessions::{SessionClient, session_begin_with_provider, session_end};
 use crate::accounts::sign_in::{SignInProblem, form, local, refuse_connection};
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::client_address::client_address;
 use crate::http::cookies::{self, NewCookie, Personal};
 use crate::http::forms::{FormFields, OpenForm};
@@ -138,7 +138,7 @@ async fn signed_in(
     let account = account_of(context, &arrival.holder).await?;
     if account.disabled_at.is_some() {
         let text = "Your account in this registry is disabled; ask an admin.";
-        let error = AppError::forbidden(text);
+        let error = AppError::new(ErrorKind::Forbidden, text);
         return Err(error.refused(RefusalReason::DisabledAccount).into());
     }
     state.sign_ins.admit_account(account.id)?;

@@ -22,9 +22,9 @@ use crate::caller::{Account, Caller, Credential};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::http::client_address::client_address;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 
 /// How long a session lasts at most.
 const LONGEST: i64 = 24 * HOUR;
@@ -71,7 +71,8 @@ pub async fn session_begin(
 ) -> Result<String, AppError> {
     let by = caller.account()?;
     let Credential::Token(token) = by.credential else {
-        return Err(AppError::unauthenticated(
+        return Err(AppError::new(
+            ErrorKind::Unauthenticated,
             "Nobody signs in with an access token: sign in with its identity provider.",
         ));
     };
@@ -98,7 +99,7 @@ async fn begin(
     proof: &Proof<'_>,
     client: &SessionClient<'_>,
 ) -> Result<String, AppError> {
-    let refused = || AppError::unauthenticated("This token has ended.");
+    let refused = || AppError::new(ErrorKind::Unauthenticated, "This token has ended.");
     let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
@@ -221,10 +222,16 @@ pub async fn session_list(
 ) -> Result<SessionList, AppError> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::read(&context.signer, caller, "sessions", page)?;
-    let (before, limit, now) = (list.after, list.limit(), context.now().0);
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("sessions", caller, token)?),
+        None => None,
+    };
+    let now = context.now().0;
+    let limit = size as u64 + 1;
     let mut rows = sessions::session_page(&context.store, of, before, limit, now).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: session::Model| {
@@ -233,7 +240,7 @@ pub async fn session_list(
     };
     Ok(SessionList {
         sessions: rows.into_iter().filter_map(view).collect(),
-        next_page_token,
+        next_page_token: last.and_then(|last| context.signer.token("sessions", caller, &last)),
     })
 }
 
@@ -282,9 +289,10 @@ pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Res
     if !by.may(Permission::Administer)
         && let Some(scope) = own_scopes(&row, &by.roles).beyond(&by.scopes)
     {
-        return Err(AppError::forbidden(format!(
-            "Without the scope {scope} no session with it can be revoked."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            format!("Without the scope {scope} no session with it can be revoked."),
+        ));
     }
     let owner = accounts::accounts_by_ids(&write, &[row.account_id]).await?;
     let owner = owner.first().ok_or_else(|| AppError::no_session(id))?;

@@ -13,7 +13,7 @@ use crate::accounts::sessions::{SessionClient, session_begin, session_end};
 use crate::authentication::{authenticate, session_secret};
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::{AppError, RefusalReason};
+use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::http::cookies::{self, Personal};
 use crate::http::forms::{FormFields, OpenForm, SessionForm};
 use crate::http::problem::Problem;
@@ -272,7 +272,7 @@ fn is_loopback(url: &Url) -> bool {
 
 /// That nobody is signed in, for a page that cannot be.
 pub(crate) fn signed_out() -> Problem {
-    AppError::unauthenticated("Sign in first.").into()
+    AppError::new(ErrorKind::Unauthenticated, "Sign in first.").into()
 }
 
 #[cfg(test)]

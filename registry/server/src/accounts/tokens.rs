@@ -19,9 +19,9 @@ use crate::caller::{Account, Caller};
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 
 /// Makes a token. An admin may name an account that does not exist yet, which is made too.
 ///
@@ -37,7 +37,8 @@ pub async fn token_create(
     let days = check(new)?;
     let is_own = new.account.is_empty() || new.account == by.name;
     if !is_own && !by.may(Permission::Administer) {
-        return Err(AppError::forbidden(
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
             "Only an admin may make tokens of other accounts.",
         ));
     }
@@ -100,7 +101,7 @@ async fn account_for(
     } else {
         &new.account
     };
-    let conflict = |text: String| Err(AppError::conflict(text));
+    let conflict = |text: String| Err(AppError::new(ErrorKind::Conflict, text));
     if let Some(account) = accounts::account_by_name(write, name).await? {
         let roles = account.roles()?;
         if new.role.is_some_and(|role| !roles.has(role)) {
@@ -144,15 +145,19 @@ fn scopes_for(
     };
     let wanted: Scopes = wanted.iter().copied().collect();
     if let Some(scope) = wanted.beyond(&of_roles) {
-        return Err(AppError::conflict(format!(
-            "The roles of the account {} do not allow the scope {scope}.",
-            account.name
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "The roles of the account {} do not allow the scope {scope}.",
+                account.name
+            ),
+        ));
     }
     if let Some(scope) = wanted.beyond(&most) {
-        return Err(AppError::forbidden(format!(
-            "A token without the scope {scope} cannot make one with it."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            format!("A token without the scope {scope} cannot make one with it."),
+        ));
     }
     Ok(wanted)
 }
@@ -163,10 +168,13 @@ async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Resul
     if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS {
         return Ok(());
     }
-    Err(AppError::limit_reached(format!(
-        "The account {} has {MAX_TOKENS} tokens; revoke some first.",
-        account.name
-    )))
+    Err(AppError::new(
+        ErrorKind::LimitReached,
+        format!(
+            "The account {} has {MAX_TOKENS} tokens; revoke some first.",
+            account.name
+        ),
+    ))
 }
 
 /// Tokens, newest first, without their secrets: everybody's for an admin, else the caller's own.
@@ -180,9 +188,19 @@ pub async fn token_list(
 ) -> Result<TokenList, AppError> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::read(&context.signer, caller, "tokens", page)?;
-    let mut rows = accounts::token_page(&context.store, of, list.after, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let size = page_size(page.page_size)?;
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position("tokens", caller, token)?),
+        None => None,
+    };
+    let mut rows = accounts::token_page(&context.store, of, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token("tokens", caller, &last.id))
+        })
+        .flatten();
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();
     let owners = accounts::accounts_by_ids(&context.store, &ids).await?;
     let view = |row: token::Model| {
@@ -249,9 +267,10 @@ async fn revocable_row(
     if !by.may(Permission::Administer)
         && let Some(scope) = is_wider()
     {
-        return Err(AppError::forbidden(format!(
-            "A token without the scope {scope} cannot revoke one with it."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
+            format!("A token without the scope {scope} cannot revoke one with it."),
+        ));
     }
     let owner = accounts::accounts_by_ids(on, &[row.account_id])
         .await?

@@ -208,7 +208,10 @@ async fn change_agent(
     let write = context.store.write().await?;
     let mut state = state_of(&write, id).await?;
     if state.agent.retired_at.is_some() {
-        return Err(AppError::conflict("The agent has been retired for good."));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     change(&mut ledger, &mut state, account)?;
@@ -222,7 +225,8 @@ fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppEr
     if now == wanted {
         return Ok(());
     }
-    Err(AppError::conflict(format!(
-        "Only an agent that is {wanted} can be {done}; this one is {now}."
-    )))
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!("Only an agent that is {wanted} can be {done}; this one is {now}."),
+    ))
 }

@@ -23,7 +23,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::state_of;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::authorization::require_owner_or_curator;
 use crate::ownership::dispute::refusal_by_dispute;
 use crate::ownership::is_disputed;
@@ -144,9 +144,10 @@ async fn set_visibility(
 }
 
 fn only_narrower(what: &str) -> AppError {
-    AppError::forbidden(format!(
-        "An owner may only narrow an agent's {what}; ask a curator to widen it."
-    ))
+    AppError::new(
+        ErrorKind::Forbidden,
+        format!("An owner may only narrow an agent's {what}; ask a curator to widen it."),
+    )
 }
 
 /// The account with this name, which must be one that may be used; `None` for no name.
@@ -157,7 +158,8 @@ async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppErr
     let account = accounts::account_by_name(write, name).await?;
     match account.filter(account::Model::may_be_used) {
         Some(account) => Ok(Some(account.id)),
-        None => Err(AppError::conflict(
+        None => Err(AppError::new(
+            ErrorKind::Conflict,
             "The sponsor is no account that may be used; make it first.",
         )),
     }
@@ -233,9 +235,10 @@ async fn refuse_other_origin(
     if feeding.peek().is_none() || feeding.any(|source| origin_of(&source.url) == origin) {
         return Ok(());
     }
-    Err(AppError::forbidden(format!(
-        "An admin vouches for the owner of {origin}, and this agent is served elsewhere."
-    )))
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!("An admin vouches for the owner of {origin}, and this agent is served elsewhere."),
+    ))
 }
 
 pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AppError> {

@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::collection_rows::sees_collection;
 use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// Refuses what is no list of collections.
 ///
@@ -59,12 +59,15 @@ pub(super) async fn set_collections(
         let row = row.ok_or_else(|| {
             let name: String = name.chars().take(MAX_COLLECTION_NAME).collect();
             let text = format!("There is no collection {name} that you may name.");
-            AppError::conflict(text)
+            AppError::new(ErrorKind::Conflict, text)
         })?;
         if row.audience.is_none() {
-            return Err(AppError::conflict(format!(
-                "Everybody sees the collection {name}: it has no audience to show an agent to."
-            )));
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "Everybody sees the collection {name}: it has no audience to show an agent to."
+                ),
+            ));
         }
         named.push(row);
     }
@@ -72,9 +75,10 @@ pub(super) async fn set_collections(
     for id in ids.difference(&present) {
         let limit = MAX_AGENTS_OF_COLLECTION as u64;
         if agents_naming_collection(write, *id, limit).await?.len() >= MAX_AGENTS_OF_COLLECTION {
-            return Err(AppError::limit_reached(format!(
-                "A collection is named by {MAX_AGENTS_OF_COLLECTION} agents at most."
-            )));
+            return Err(AppError::new(
+                ErrorKind::LimitReached,
+                format!("A collection is named by {MAX_AGENTS_OF_COLLECTION} agents at most."),
+            ));
         }
     }
     let is_wider = !ids.is_subset(&present);

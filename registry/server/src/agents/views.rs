@@ -29,7 +29,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::ownership::keeper_at;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 use crate::signatures::KeyBinding;
 use crate::visibility::{Openness, is_listed, visible_to};
 
@@ -226,12 +226,22 @@ pub(crate) async fn versions_of(
     row: &agent::Model,
     page: &PageRequest,
 ) -> Result<VersionList, AppError> {
+    let size = page_size(page.page_size)?;
     let all = caller.may(Permission::SeeAll) || owns(context, caller, row).await?;
-    let list = format!("versions of {} ({all})", row.id);
-    let list = ListPage::read(&context.signer, caller, list, page)?;
-    let (before, limit) = (list.after, list.limit());
-    let mut rows = versions::version_page(&context.store, row.id, all, before, limit).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let query = format!("versions of {} ({all})", row.id);
+    let before: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position(&query, caller, token)?),
+        None => None,
+    };
+    let mut rows =
+        versions::version_page(&context.store, row.id, all, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token(&query, caller, &last.id))
+        })
+        .flatten();
     let served = row.approved_version;
     let binding = key_binding(context, row.domain_id).await?;
     let versions = rows

@@ -21,7 +21,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::policy_numbers::follow_collections;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::names::check_names;
 use crate::precondition::Precondition;
 
@@ -203,9 +203,10 @@ async fn row(on: &impl Handle, name: &str) -> Result<Option<collection::Model>, 
 /// The id of a new collection, if there may be another one.
 async fn admitted(write: &Write, ledger: &mut Ledger<'_>) -> Result<Uuid, AppError> {
     if collections(write).await?.len() >= MAX_COLLECTIONS {
-        return Err(AppError::limit_reached(format!(
-            "There are {MAX_COLLECTIONS} collections; delete some first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("There are {MAX_COLLECTIONS} collections; delete some first."),
+        ));
     }
     Ok(ledger.new_id())
 }
@@ -233,9 +234,10 @@ async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<Uuid>, Ap
     let found = accounts::accounts_by_names(write, names).await?;
     let missing = |name: &&String| found.iter().all(|account| account.name != **name);
     if let Some(name) = names.iter().find(missing) {
-        return Err(AppError::conflict(format!(
-            "There is no account {name}; make it first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("There is no account {name}; make it first."),
+        ));
     }
     Ok(found.iter().map(|account| account.id).collect())
 }

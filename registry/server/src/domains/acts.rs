@@ -23,7 +23,7 @@ use crate::domains::view::{domain_view, domain_views};
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::is_party;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 use crate::visibility::{Openness, visible_to};
 use crate::visits::visit_request;
 
@@ -38,10 +38,26 @@ pub async fn domain_list(
 ) -> Result<DomainList, AppError> {
     let account = caller.demand(Permission::Read)?;
     let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
-    let list: ListPage<'_, String> = ListPage::read(&context.signer, caller, "domains", page)?;
-    let (now, after) = (context.now(), list.after.as_deref());
-    let mut rows = domains::domain_page(&context.store, own, now, after, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.name.clone());
+    let size = page_size(page.page_size)?;
+    let after: Option<String> = match &page.page_token {
+        Some(token) => Some(context.signer.position("domains", caller, token)?),
+        None => None,
+    };
+    let mut rows = domains::domain_page(
+        &context.store,
+        own,
+        context.now(),
+        after.as_deref(),
+        size as u64 + 1,
+    )
+    .await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token("domains", caller, &last.name))
+        })
+        .flatten();
     Ok(DomainList {
         domains: domain_views(context, caller, rows).await?,
         next_page_token,

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::domains::domain_access::is_owner;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asked_for, asks_for_a_card, card_url, new_source};
 
@@ -400,7 +400,7 @@ fn is_same(one: &source_registrant::Model, other: &source_registrant::Model) -> 
 fn limit_reached(new: &Target, told: String) -> AppError {
     AppError {
         members: vec![(new.pointer.into(), told.clone())],
-        ..AppError::limit_reached(told)
+        ..AppError::new(ErrorKind::LimitReached, told)
     }
 }
 

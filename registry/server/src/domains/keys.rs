@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::crawl::derivation::derive_again;
 use crate::domains::acts::domain_visible;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::authorization::require_owner_or_curator;
 
 /// The most enrolled keys of one domain.
@@ -44,10 +44,13 @@ pub async fn key_enrol(
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let known = ownership::enrolled_of(&write, &[row.id]).await?;
     if known.len() >= MAX_ENROLLED && known.iter().all(|key| key.kid != kid) {
-        return Err(AppError::limit_reached(format!(
-            "{} has reached its limit of {MAX_ENROLLED} keys; withdraw one first.",
-            row.name
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!(
+                "{} has reached its limit of {MAX_ENROLLED} keys; withdraw one first.",
+                row.name
+            ),
+        ));
     }
     let now = context.now();
     write

@@ -18,7 +18,7 @@ use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_proofs;
 use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
 use crate::ownership::challenges::new_challenges;
@@ -50,7 +50,8 @@ pub async fn domain_patch(
     match patch.opt_out {
         Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
         Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
-            return Err(AppError::conflict(
+            return Err(AppError::new(
+                ErrorKind::Conflict,
                 "The domain opts out by a record of its own; remove policy=none from it.",
             ));
         }

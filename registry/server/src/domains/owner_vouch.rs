@@ -18,7 +18,7 @@ use crate::commit::publish::commit_act;
 use crate::context::Context;
 use crate::domains::acts::{domain_visible, usable_account};
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::is_provable;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
@@ -112,7 +112,7 @@ async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<(), AppErro
     } else {
         return Ok(());
     };
-    Err(AppError::conflict(why))
+    Err(AppError::new(ErrorKind::Conflict, why))
 }
 
 /// Refuses to replace another account while the vouch for it is in force.
@@ -131,10 +131,13 @@ async fn refuse_another(
     ) else {
         return Ok(());
     };
-    Err(AppError::conflict(format!(
-        "An admin vouches for {} as owner of {} until {}. End that first: `a2a-registry domain vouch {1} --end-owner`.",
-        present.name,
-        row.name,
-        Timestamp(until).to_rfc3339()
-    )))
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "An admin vouches for {} as owner of {} until {}. End that first: `a2a-registry domain vouch {1} --end-owner`.",
+            present.name,
+            row.name,
+            Timestamp(until).to_rfc3339()
+        ),
+    ))
 }

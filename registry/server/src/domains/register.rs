@@ -84,12 +84,14 @@ async fn anonymous_view(
 /// Refuses an approval with the registration that the caller may not give.
 fn refuse_approval(context: &Context, caller: &Caller) -> Result<(), AppError> {
     if !caller.may(Permission::Approve) {
-        return Err(AppError::forbidden(
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
             "Only a curator may approve with the registration.",
         ));
     }
     if !context.config.governance.registrant_may_approve(None) {
-        return Err(AppError::forbidden(
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
             "This registry wants others to approve (`governance.four_eyes`, `governance.deciders`): register without approving.",
         ));
     }

@@ -22,7 +22,7 @@ use crate::domains::adding::{AddedSources, SourceAdder};
 use crate::domains::register_approval::approve_pending;
 use crate::domains::registration_counts::RegistrationCounts;
 use crate::domains::target::Target;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::{disputed, is_disputed, is_provable};
 use crate::sources::new_domain;
@@ -156,7 +156,7 @@ impl Batch<'_> {
             let name = &registration.target.domain.name;
             let Some(domain) = domains.get_mut(name) else {
                 let why = format!("{name} was deleted at this moment. Register it again.");
-                results.push(Err(AppError::conflict(why)));
+                results.push(Err(AppError::new(ErrorKind::Conflict, why)));
                 continue;
             };
             let result = match self.add_one(&mut adder, domain, registration).await {

@@ -5,7 +5,7 @@ use a2a_registry_store::{Write, coverage, domains};
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// What a caller has registered that counts against its limits. It is read once for a write and counted on, since counting
 /// all that an account has for each URL of a bulk would cost more than all else.
@@ -37,9 +37,10 @@ impl RegistrationCounts {
     pub(crate) fn check_domains(&self, context: &Context) -> Result<(), AppError> {
         let limit = context.config.limits.domains_per_account;
         if self.domains.is_some_and(|domains| domains >= limit) {
-            return Err(AppError::limit_reached(format!(
-                "This account has reached its limit of {limit} domains."
-            )));
+            return Err(AppError::new(
+                ErrorKind::LimitReached,
+                format!("This account has reached its limit of {limit} domains."),
+            ));
         }
         Ok(())
     }
@@ -71,18 +72,22 @@ impl RegistrationCounts {
             };
             self.cards = Some(cards);
             if cards >= limit {
-                return Err(AppError::limit_reached(format!(
-                    "This account has reached its limit of {limit} card sources."
-                )));
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!("This account has reached its limit of {limit} card sources."),
+                ));
             }
         } else if let Some(network) = caller.network {
             let limit = limits.pending_nominations;
             let network = network.to_string();
             if coverage::nominations_pending(write, &network).await? >= limit {
-                return Err(AppError::limit_reached(format!(
-                    "{limit} cards that were named from your network wait for a curator, as many \
+                return Err(AppError::new(
+                    ErrorKind::LimitReached,
+                    format!(
+                        "{limit} cards that were named from your network wait for a curator, as many \
                          as may. Use a token, or wait for a decision."
-                )));
+                    ),
+                ));
             }
         }
         Ok(())

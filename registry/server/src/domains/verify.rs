@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::row_views::check_view;
 use crate::domains::view::domain_view;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
@@ -25,10 +25,13 @@ pub async fn domain_verify(
     let account = caller.demand(Permission::Register)?;
     let row = domain_visible(context, caller, domain).await?;
     if !is_provable(&row) {
-        return Err(AppError::conflict(format!(
-            "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
-            row.name
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!(
+                "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
+                row.name
+            ),
+        ));
     }
     check_attempts(context, account, &row).await?;
     // A curator checks what others have placed and claims nothing.

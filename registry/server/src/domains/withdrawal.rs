@@ -20,7 +20,7 @@ use crate::commit::state::state_of;
 use crate::context::Context;
 use crate::domains::acts::domain_visible;
 use crate::domains::registered::{DomainSources, is_approved, lies_there};
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::follow_redirects;
 use crate::ownership::authorization::require_whole_domain;
 use crate::ownership::dispute::is_caller_party;
@@ -94,10 +94,13 @@ pub async fn source_withdraw(
 }
 
 fn source_needed_error(agent: &agent::Model) -> AppError {
-    AppError::conflict(format!(
-        "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
-        agent.id
-    ))
+    AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "This source gives the card of the approved agent {}; retire the agent first, or have another account register the source.",
+            agent.id
+        ),
+    )
 }
 
 /// The first approved agent whose card one of these sources gives.
@@ -155,10 +158,13 @@ pub async fn domain_delete(
     for agent in registered.agents.iter().filter(is_others) {
         // A refusal would tell of an agent that is hidden from the caller.
         if is_agent_visible(context, &write, caller, Some(agent)).await? {
-            return Err(AppError::conflict(format!(
-                "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
-                row.name, agent.id
-            )));
+            return Err(AppError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{} has approved agents that others have registered, such as {}; withdraw your own sources one by one.",
+                    row.name, agent.id
+                ),
+            ));
         }
     }
     if rest.is_empty() && !registered.is_proved {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 
 /// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
 /// no more events yet.
@@ -25,11 +25,20 @@ pub async fn event_list(
     page: &PageRequest,
 ) -> Result<EventList, AppError> {
     caller.demand(Permission::ReadEvents)?;
-    let list = format!("events after {after:?}");
-    let list = ListPage::read(&context.signer, caller, list, page)?;
-    let position = list.after.or(after).unwrap_or(0);
-    let mut rows = events::events_after(&context.store, position, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.seq);
+    let size = page_size(page.page_size)?;
+    let query = format!("events after {after:?}");
+    let position = match &page.page_token {
+        Some(token) => context.signer.position(&query, caller, token)?,
+        None => after.unwrap_or(0),
+    };
+    let mut rows = events::events_after(&context.store, position, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token(&query, caller, &last.seq))
+        })
+        .flatten();
     Ok(EventList {
         events: rows
             .into_iter()

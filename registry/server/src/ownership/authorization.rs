@@ -8,7 +8,7 @@ use a2a_registry_store::{Handle, domains};
 
 use crate::admission::coverage::origin_of;
 use crate::caller::{Account, Caller};
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::ownership::dispute::{disputed, is_caller_party, is_disputed};
 use crate::ownership::is_provable;
 
@@ -41,7 +41,7 @@ pub(crate) async fn require_owner_or_curator<'a>(
              --owner NAME`."
         )
     };
-    Err(AppError::forbidden(needed))
+    Err(AppError::new(ErrorKind::Forbidden, needed))
 }
 
 /// As [`require_owner_or_curator`], for an act on everything that a domain has. Plain HTTP and HTTPS on their usual ports are
@@ -67,9 +67,12 @@ pub(crate) async fn require_whole_domain<'a>(
     if !sources.iter().any(is_elsewhere) {
         return Ok(account);
     }
-    Err(AppError::forbidden(format!(
-        "An admin vouches for the owner of {origin}, and the domain {} has cards at another origin too. Retire the agents \
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!(
+            "An admin vouches for the owner of {origin}, and the domain {} has cards at another origin too. Retire the agents \
              of {origin} and withdraw their card URLs one by one, or ask a curator.",
-        row.name
-    )))
+            row.name
+        ),
+    ))
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// The refusal to change an agent, if the caller is a party to the dispute over the agent's domain.
 pub(crate) async fn refusal_by_dispute(
@@ -60,10 +60,13 @@ pub(crate) fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uu
 
 /// The refusal to change a domain while it is disputed, with what ends the dispute.
 pub(crate) fn disputed(row: &domain::Model) -> AppError {
-    AppError::conflict(format!(
-        "{} is disputed: more than one account has proved it, so nothing of it changes. That ends when all but \
+    AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "{} is disputed: more than one account has proved it, so nothing of it changes. That ends when all but \
              one of them have removed their record or file and it was missing for three days, or when an admin \
              decides whose the domain is.",
-        row.name
-    ))
+            row.name
+        ),
+    )
 }

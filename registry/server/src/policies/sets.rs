@@ -19,7 +19,7 @@ use crate::commit::policy_numbers::{MadeSet, add_set};
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::paging::{ListPage, PageRequest, not_empty};
+use crate::paging::{PageRequest, cut, not_empty, page_size};
 use crate::policies::apply_checks::check_set;
 use crate::policy_sets::{compile_earlier, compile_new, compiled, number_of, written};
 use crate::precondition::Precondition;
@@ -101,9 +101,14 @@ pub async fn policy_history(
     page: &PageRequest,
 ) -> Result<PolicyHistory, AppError> {
     caller.demand(Permission::SeeAll)?;
-    let list = ListPage::read(&context.signer, caller, "policies", page)?;
-    let mut rows = policies::policy_set_page(&context.store, list.after, list.limit()).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.number);
+    let size = page_size(page.page_size)?;
+    let token = page.page_token.as_deref();
+    let before: Option<i64> = token
+        .map(|token| context.signer.position("policies", caller, token))
+        .transpose()?;
+    let mut rows = policies::policy_set_page(&context.store, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.number);
     let mut sets = Vec::with_capacity(rows.len());
     for head in rows {
         // One after another: the policies of a whole page would be hundreds of megabytes.
@@ -123,7 +128,7 @@ pub async fn policy_history(
     }
     Ok(PolicyHistory {
         sets,
-        next_page_token,
+        next_page_token: last.and_then(|last| context.signer.token("policies", caller, &last)),
     })
 }
 

@@ -26,8 +26,8 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
-use crate::paging::{ListPage, PageRequest, not_empty};
+use crate::error::{AppError, ErrorKind};
+use crate::paging::{cut, not_empty, page_size};
 use crate::reviews::approvers::{may_decide, parties, refuse_party};
 
 /// The longest time for which a policy is waived, in days.
@@ -124,13 +124,14 @@ async fn waivable(
     new: &NewWaiver,
     expires_at: Timestamp,
 ) -> Result<VersionKey, AppError> {
+    let conflict = |text: &str| AppError::new(ErrorKind::Conflict, text);
     if state.agent.retired_at.is_some() {
-        return Err(AppError::conflict("The agent is retired for good."));
+        return Err(conflict("The agent is retired for good."));
     }
     let shown: Vec<Uuid> = shown_version(&state.agent).into_iter().collect();
     let shown = versions::version_keys(write, &shown).await?.pop();
     let Some(shown) = shown.filter(|shown| shown.digest == new.digest) else {
-        return Err(AppError::conflict(
+        return Err(conflict(
             "The agent shows another card than the one with this digest; look at it again.",
         ));
     };
@@ -141,14 +142,15 @@ async fn waivable(
             && one.expires_at > expires_at.plus(-DAY).0
     };
     if granted.iter().any(is_same) {
-        return Err(AppError::conflict(
+        return Err(conflict(
             "This policy is waived for this content already, for about as long as that or longer.",
         ));
     }
     if granted.len() as u64 >= MAX_WAIVERS {
-        return Err(AppError::limit_reached(format!(
-            "An agent has at most {MAX_WAIVERS} waivers in force; end one first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("An agent has at most {MAX_WAIVERS} waivers in force; end one first."),
+        ));
     }
     Ok(shown)
 }
@@ -173,15 +175,15 @@ pub async fn waiver_list(
     query: &WaiverQuery,
 ) -> Result<WaiverList, AppError> {
     caller.demand(Permission::SeeAll)?;
+    let size = page_size(query.page_size)?;
     let about = format!(
         "waivers {:?} {:?} {}",
         query.agent, query.policy, query.ended
     );
-    let page = PageRequest {
-        page_size: query.page_size,
-        page_token: query.page_token.clone(),
+    let before: Option<Uuid> = match query.page_token.as_deref() {
+        Some(token) => Some(context.signer.position(&about, caller, token)?),
+        None => None,
     };
-    let list = ListPage::read(&context.signer, caller, about, &page)?;
     let agent = match &query.agent {
         Some(agent) => Some(agent_visible(context, caller, agent).await?.id),
         None => None,
@@ -191,12 +193,12 @@ pub async fn waiver_list(
         policy: query.policy.clone(),
         ended: query.ended,
     };
-    let (before, limit) = (list.after, list.limit());
-    let mut rows = waivers::waiver_page(&context.store, &filter, before, limit).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let mut rows = waivers::waiver_page(&context.store, &filter, before, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let last = rows.last().filter(|_| more).map(|last| last.id);
     Ok(WaiverList {
         waivers: views(&context.store, rows).await?,
-        next_page_token,
+        next_page_token: last.and_then(|last| context.signer.token(&about, caller, &last)),
     })
 }
 

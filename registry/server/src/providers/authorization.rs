@@ -13,7 +13,7 @@ use ring::hmac;
 use serde::Deserialize;
 use url::Url;
 
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::providers::holder::{Completeness, holder};
 use crate::providers::{Holder, Provider};
 
@@ -83,7 +83,7 @@ pub fn redirect_uri(public_url: &str, provider: &Provider) -> String {
 }
 
 fn failed(text: String) -> AppError {
-    AppError::unauthenticated(text)
+    AppError::new(ErrorKind::Unauthenticated, text)
 }
 
 impl Provider {

@@ -2,7 +2,7 @@
 
 use a2a_card::{SignatureFault, TokenFault};
 
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// Why a token is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,5 +75,8 @@ impl From<TokenFault> for Refused {
 /// That a token of this kind is not taken.
 pub fn refused(kind: &str, why: Refused) -> AppError {
     let reason = why.reason();
-    AppError::unauthenticated(format!("This {kind} is refused: {reason}."))
+    AppError::new(
+        ErrorKind::Unauthenticated,
+        format!("This {kind} is refused: {reason}."),
+    )
 }

@@ -9,7 +9,7 @@ use a2a_registry_store::{Handle, accounts, coverage, domains, terms};
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 
 /// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everybody who has
 /// registered a source of it. None while four-eyes is off.
@@ -96,7 +96,8 @@ pub(crate) fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<()
     if !parties.contains(&account) {
         return Ok(());
     }
-    Err(AppError::forbidden(
+    Err(AppError::new(
+        ErrorKind::Forbidden,
         "Under four-eyes neither the owner of an agent nor who registered it decides its reviews, and nobody confirms a glass \
          that they broke; ask another curator.",
     ))

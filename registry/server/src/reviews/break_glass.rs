@@ -23,7 +23,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::{commit_written, searchable};
 use crate::commit::state::AgentState;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::{counting, excluded, may_break_glass};
 use crate::reviews::deciding::{content_named, open_locked};
 use crate::reviews::notes::first_comment;
@@ -124,7 +124,8 @@ fn approve_alone(
             ledger.close_further(state, question.id, ReviewState::Approved, &by);
         }
         ReviewKind::Report | ReviewKind::BreakGlass => {
-            return Err(AppError::conflict(
+            return Err(AppError::new(
+                ErrorKind::Conflict,
                 "The glass is broken for a change or a recertification only; another curator must decide this review.",
             ));
         }
@@ -148,7 +149,8 @@ async fn refuse_account(write: &Write, account: Uuid) -> Result<(), AppError> {
     if present.iter().any(may_break_glass) {
         return Ok(());
     }
-    Err(AppError::forbidden(
+    Err(AppError::new(
+        ErrorKind::Forbidden,
         "Only an enabled account that is both curator and admin breaks the glass.",
     ))
 }
@@ -173,7 +175,8 @@ async fn refuse_needless(
     if u32::try_from(counted.len()).unwrap_or(u32::MAX) < needed {
         return Ok(());
     }
-    Err(AppError::conflict(
+    Err(AppError::new(
+        ErrorKind::Conflict,
         "Your approval is all that this review needs; approve it.",
     ))
 }
@@ -181,9 +184,10 @@ async fn refuse_needless(
 /// Refuses a second one of an agent, and one for content that others did not confirm since it was last approved by them.
 async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Result<(), AppError> {
     if let Some(open) = state.further_of(ReviewKind::BreakGlass).first() {
-        return Err(AppError::conflict(format!(
-            "The glass is broken for this agent already; decide review {open} first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("The glass is broken for this agent already; decide review {open} first."),
+        ));
     }
     let failed = terms::break_glasses_on(write, state.agent.id, ReviewState::Rejected).await?;
     let since = state.agent.certified_at.unwrap_or(i64::MIN);
@@ -191,7 +195,8 @@ async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Re
         one.at >= since && one.content_digest == key.content_digest && one.signing == key.signing
     };
     if failed.iter().any(is_this) {
-        return Err(AppError::conflict(
+        return Err(AppError::new(
+            ErrorKind::Conflict,
             "The glass was broken for this content before, and nobody confirmed it; others must approve it.",
         ));
     }

@@ -21,7 +21,7 @@ use crate::commit::publish::{commit_act, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::commit::touched::Touched;
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::{counting, excluded, may_decide, refuse_party};
 use crate::reviews::glass_restored::{broken_by, refuse_ended, restore};
 use crate::reviews::recertification::refuse_unserved;
@@ -93,7 +93,8 @@ pub(super) async fn decide(
     // The account may have been disabled, or lost the role, while this waited for the lock.
     let present = accounts::accounts_by_ids(&write, &[account.id]).await?;
     if !present.iter().any(|one| may_decide(one, &parties)) {
-        return Err(AppError::forbidden(
+        return Err(AppError::new(
+            ErrorKind::Forbidden,
             "This account decides no reviews any more.",
         ));
     }
@@ -148,7 +149,8 @@ impl DecisionCase<'_> {
         let so_far = u32::try_from(counted.len()).unwrap_or(u32::MAX);
         let is_enough = so_far >= needed;
         if !is_new && !is_enough {
-            return Err(AppError::conflict(
+            return Err(AppError::new(
+                ErrorKind::Conflict,
                 "You have approved this already; another account must approve too.",
             ));
         }
@@ -233,7 +235,10 @@ pub async fn approval_withdraw(
     let write = context.store.write().await?;
     let (_, state) = open_locked(&write, id, "changed").await?;
     if !write.approval_delete(id, account.id).await? {
-        return Err(AppError::conflict("You have not approved this review."));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "You have not approved this review.",
+        ));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"agent": state.agent.id, "taken_back": true});
@@ -257,9 +262,10 @@ pub(super) async fn open_locked(
             open if open == ReviewState::Open => "closed meanwhile".to_owned(),
             closed => closed.as_str().to_owned(),
         };
-        return Err(AppError::conflict(format!(
-            "This review is {closed}; only an open one can be {done}."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("This review is {closed}; only an open one can be {done}."),
+        ));
     };
     Ok((locked, state))
 }
@@ -274,10 +280,13 @@ pub(super) async fn content_named(
     if key.digest == digest {
         return Ok(key);
     }
-    Err(AppError::conflict(format!(
-        "This review is about {}, not about the digest given.",
-        key.digest
-    )))
+    Err(AppError::new(
+        ErrorKind::Conflict,
+        format!(
+            "This review is about {}, not about the digest given.",
+            key.digest
+        ),
+    ))
 }
 
 /// The version that a review is about.

@@ -16,7 +16,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::may_break_glass;
 use crate::reviews::recertification::open_review;
 
@@ -94,7 +94,8 @@ pub(super) async fn refuse_ended(
     if broken_by(write, question.id).await?.ends_at > ledger.now().0 {
         return Ok(());
     }
-    Err(AppError::conflict(
+    Err(AppError::new(
+        ErrorKind::Conflict,
         "The day in which the broken glass could be confirmed is over; approve the content by its own review.",
     ))
 }

@@ -43,9 +43,10 @@ pub async fn comment_add(
     // Locks the agent, so that the count holds.
     state_of(&write, seen.agent_id).await?;
     if review_notes::comment_count(&write, id).await? >= MAX_COMMENTS {
-        return Err(AppError::limit_reached(format!(
-            "This review has {MAX_COMMENTS} comments, which is its limit."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("This review has {MAX_COMMENTS} comments, which is its limit."),
+        ));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let row = review_comment::Model {
@@ -122,7 +123,8 @@ pub(crate) async fn review_patch(
     }
     if let Some(due) = due {
         if has_own_date(&row) {
-            return Err(AppError::conflict(
+            return Err(AppError::new(
+                ErrorKind::Conflict,
                 "This review is due when the approval ends, which nobody sets.",
             ));
         }
@@ -171,14 +173,18 @@ async fn assignee(
     let parties = excluded(write, &context.config, &state.agent, question).await?;
     let account = accounts::account_by_name(write, name).await?;
     let Some(account) = account else {
-        return Err(AppError::conflict("The assignee is no account."));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The assignee is no account.",
+        ));
     };
     refuse_party(account.id, &parties).map_err(|error| AppError {
         kind: ErrorKind::Conflict,
         ..error
     })?;
     if !may_decide(&account, &parties) {
-        return Err(AppError::conflict(
+        return Err(AppError::new(
+            ErrorKind::Conflict,
             "The assignee decides no reviews: it must be an enabled curator.",
         ));
     }

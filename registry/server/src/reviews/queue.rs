@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::agents::RenderedJson;
-use crate::paging::{ListPage, PageRequest};
+use crate::paging::{PageRequest, cut, page_size};
 use crate::reviews::detail::review_detail;
 use crate::reviews::notes::edited;
 use crate::reviews::view::{own_agents, review_view, review_visible, views};
@@ -47,17 +47,26 @@ pub async fn review_list(
     page: &PageRequest,
 ) -> Result<ReviewList, AppError> {
     caller.demand(Permission::Read)?;
-    let list = format!("reviews {wanted:?}");
-    let list = ListPage::read(&context.signer, caller, list, page)?;
+    let size = page_size(page.page_size)?;
+    let query = format!("reviews {wanted:?}");
+    let after: Option<Uuid> = match &page.page_token {
+        Some(token) => Some(context.signer.position(&query, caller, token)?),
+        None => None,
+    };
     let Some(filter) = filter(context, caller, wanted).await? else {
         return Ok(ReviewList {
             reviews: Vec::new(),
             next_page_token: None,
         });
     };
-    let (after, limit) = (list.after, list.limit());
-    let mut rows = reviews::review_page(&context.store, &filter, after, limit).await?;
-    let next_page_token = list.cut(&mut rows, |last| last.id);
+    let mut rows = reviews::review_page(&context.store, &filter, after, size as u64 + 1).await?;
+    let more = cut(&mut rows, size);
+    let next_page_token = more
+        .then(|| {
+            rows.last()
+                .and_then(|last| context.signer.token(&query, caller, &last.id))
+        })
+        .flatten();
     Ok(ReviewList {
         reviews: views(context, rows).await?,
         next_page_token,

@@ -20,7 +20,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::{commit_ledger, commit_written, searchable};
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::reviews::notes::first_comment;
 use crate::reviews::view::{review_row, review_view};
 
@@ -47,14 +47,16 @@ pub async fn agent_recertify(
     let mut state = state_of(&write, seen.id).await?;
     let version = state.agent.approved_version;
     let Some(version) = version.filter(|_| state.agent.retired_at.is_none()) else {
-        return Err(AppError::conflict(
+        return Err(AppError::new(
+            ErrorKind::Conflict,
             "The agent has no approved content that could be approved anew.",
         ));
     };
     if let Some(open) = state.further_of(ReviewKind::Recertification).first() {
-        return Err(AppError::conflict(format!(
-            "Review {open} of the served content is open already."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("Review {open} of the served content is open already."),
+        ));
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     refuse_unconfirmed(&state)?;
@@ -86,7 +88,8 @@ pub(super) fn refuse_unserved(
     if state.agent.approved_version == Some(question.version_id) {
         return refuse_unconfirmed(state);
     }
-    Err(AppError::conflict(
+    Err(AppError::new(
+        ErrorKind::Conflict,
         "This content is no longer served; decide the review of the content that is.",
     ))
 }
@@ -96,9 +99,10 @@ pub(super) fn refuse_unserved(
 fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
     match state.further_of(ReviewKind::BreakGlass).first() {
         None => Ok(()),
-        Some(open) => Err(AppError::conflict(format!(
-            "What is served is not confirmed yet; decide review {open} first."
-        ))),
+        Some(open) => Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("What is served is not confirmed yet; decide review {open} first."),
+        )),
     }
 }
 

@@ -44,7 +44,10 @@ pub async fn agent_report(
     let mut state = state_of(&write, seen.id).await?;
     let shown = state.agent.approved_version.or(state.agent.newest_version);
     let Some(version) = shown.filter(|_| state.agent.retired_at.is_none()) else {
-        return Err(AppError::conflict("The agent has been retired for good."));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
     };
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let now = ledger.now();

@@ -15,7 +15,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_act;
 use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
-use crate::error::AppError;
+use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::parties;
 
 /// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and `key_changed`.
@@ -36,7 +36,10 @@ pub async fn agent_resume(
     let write = context.store.write().await?;
     let mut state = state_of(&write, id).await?;
     if state.agent.retired_at.is_some() {
-        return Err(AppError::conflict("The agent has been retired for good."));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            "The agent has been retired for good.",
+        ));
     }
     match hold {
         Hold::Operator => {}
@@ -48,9 +51,10 @@ pub async fn agent_resume(
     }
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     if !ledger.lift(&mut state, hold, &account.name, &act.reason) {
-        return Err(AppError::conflict(format!(
-            "The agent is not on hold ({hold})."
-        )));
+        return Err(AppError::new(
+            ErrorKind::Conflict,
+            format!("The agent is not on hold ({hold})."),
+        ));
     }
     if hold == Hold::KeyChanged {
         let newest: Vec<Uuid> = state.agent.newest_version.into_iter().collect();
@@ -86,9 +90,10 @@ async fn refuse_alone(
         None => "reopen the question with `agent recertify`, and have the served content approved"
             .to_owned(),
     };
-    Err(AppError::forbidden(format!(
-        "Others than you must decide on the change that has set this hold: {way}."
-    )))
+    Err(AppError::new(
+        ErrorKind::Forbidden,
+        format!("Others than you must decide on the change that has set this hold: {way}."),
+    ))
 }
 
 fn ends_with_cause(state: &AgentState, hold: Hold) -> AppError {
@@ -98,7 +103,8 @@ fn ends_with_cause(state: &AgentState, hold: Hold) -> AppError {
         (Hold::Recertify, None) => "; open a review with `agent recertify`".to_owned(),
         _ => String::new(),
     };
-    AppError::conflict(format!(
-        "The hold {hold} ends with its cause and cannot be lifted by a request{way}."
-    ))
+    AppError::new(
+        ErrorKind::Conflict,
+        format!("The hold {hold} ends with its cause and cannot be lifted by a request{way}."),
+    )
 }

@@ -52,9 +52,10 @@ pub async fn saved_search_put(
     let known = saved_searches_of(&write, account.id).await?;
     let same = known.iter().find(|row| row.name == new.name);
     if same.is_none() && known.len() >= MAX_SAVED_SEARCHES {
-        return Err(AppError::limit_reached(format!(
-            "You have {MAX_SAVED_SEARCHES} saved searches; delete some first."
-        )));
+        return Err(AppError::new(
+            ErrorKind::LimitReached,
+            format!("You have {MAX_SAVED_SEARCHES} saved searches; delete some first."),
+        ));
     }
     let now = context.now();
     let row = saved_search::Model {
