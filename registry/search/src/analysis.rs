@@ -25,7 +25,6 @@ const MAX_TERM_CHARS: usize = 64;
 /// One word or character pair of an indexed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexedWord {
-    /// The folded form.
     pub exact: String,
     /// The stem by the script, if it differs.
     pub stem: Option<String>,
@@ -242,9 +241,7 @@ const OTHER_WEIGHT: Score = 0.5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
-    /// The word as it is written.
     pub written: String,
-    /// The folded form.
     pub exact: String,
     /// The stem by the script, if it differs.
     pub stem: Option<String>,
@@ -279,7 +276,6 @@ impl QueryWord {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryText {
-    /// The languages in which the words may be.
     pub languages: Languages,
     /// Distinct words without stop words, unless there are no others; at most [`MAX_QUERY_WORDS`].
     pub words: Vec<QueryWord>,
@@ -351,7 +347,6 @@ pub(super) fn query_text(text: &str) -> QueryText {
     query
 }
 
-/// Token stream over a precomputed list.
 pub(super) struct AgentTokens {
     tokens: Vec<Token>,
     next: usize,

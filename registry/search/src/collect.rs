@@ -18,7 +18,6 @@ use super::meaning::{NearAgents, NearDocuments};
 use super::request::{SortPosition, SortValue};
 use super::rescore::RescoreGain;
 
-/// Sort key of the matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Score,
@@ -43,7 +42,6 @@ pub(super) struct PageCollector {
 #[derive(Debug, Clone)]
 pub(super) struct PageEntry {
     pub position: SortPosition,
-    /// Score that rescoring added.
     pub added: RescoreGain,
     /// How the full-text and the semantic score were combined, in a hybrid search.
     pub blended: Option<Blended>,

@@ -39,7 +39,6 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// Creates an empty index in a new folder.
     pub fn create(dir: &Path, name: String) -> Result<Self, IndexError> {
         let path = dir.join(&name);
         fs::create_dir_all(&path).map_err(|source| IndexError::Io {

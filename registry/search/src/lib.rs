@@ -120,20 +120,15 @@ use schema::Fields;
 use stamp::Stamp;
 use statistics::{Classes, SegmentCounts, segment_counts};
 
-/// Result of [`Index::open`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// A usable index.
     Ready {
         /// The last event that the index has applied.
         applied_seq: i64,
     },
     /// No index that this program can use: until a rebuild is finished every search fails with
     /// [`IndexError::NeedsRebuild`].
-    Rebuild {
-        /// Reason why a rebuild is needed.
-        reason: String,
-    },
+    Rebuild { reason: String },
 }
 
 /// The search index of one process.
@@ -154,7 +149,6 @@ struct Inner {
     rebuilding: AtomicBool,
     /// Number of test queries that checked whether the index is readable.
     questions: Counter,
-    /// Number of consecutive failed commits.
     failed_commits: Counter,
 }
 
@@ -172,7 +166,6 @@ struct ViewState {
     overlay: Overlay,
     /// Reason why no index is in use.
     reason: String,
-    /// Damage of the index in use, if any was detected.
     damage: Option<String>,
     /// Number of rebuilds that replaced the index in use.
     rebuilt: u64,
@@ -341,7 +334,6 @@ impl Index {
         lock(&self.0.view).overlay.version()
     }
 
-    /// Number of changed agents in the overlay.
     pub fn overlay_len(&self) -> usize {
         lock(&self.0.view).overlay.len()
     }

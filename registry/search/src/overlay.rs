@@ -23,7 +23,6 @@ pub(super) type Excluded = HashMap<SegmentId, Vec<(DocId, Arc<[String]>)>>;
 /// A changed agent, with its new visibility.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedAgent {
-    /// Id of the agent.
     pub id: Uuid,
     /// Labels of which a caller must hold one.
     pub visible_to: Vec<String>,
@@ -67,7 +66,6 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// An empty overlay for at most `limit` agents.
     pub fn new(limit: usize) -> Self {
         Self {
             changed: HashMap::new(),
@@ -200,7 +198,6 @@ impl Overlay {
     }
 }
 
-/// Whether a document is of an agent that was listed.
 fn is_listed(reader: &SegmentReader, document: DocId) -> tantivy::Result<bool> {
     let column = reader.fast_fields().str(Facet::Lifecycle.as_str())?;
     let Some(column) = column else {

@@ -39,18 +39,15 @@ pub enum Property {
 /// A condition on one property: any of these values, or none where there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFilter {
-    /// The property.
     pub property: Property,
     /// The values of which an agent must have one.
     pub values: Vec<String>,
 }
 
-/// Values of a property to be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCount {
     /// The property; not [`Property::Identifier`], which every agent has another value of.
     pub property: Property,
-    /// The most values returned.
     pub limit: usize,
     /// The least count of a value that is counted at all.
     pub least: u64,
@@ -61,12 +58,10 @@ pub struct ValueCount {
 pub struct ValueCounts {
     /// Values with the number of agents that have them.
     pub values: Vec<(String, u64)>,
-    /// The sum of the counts of all other values.
     pub other_count: u64,
 }
 
 impl Property {
-    /// The term of one of its values.
     pub(super) fn term(&self, fields: &Fields, value: &str) -> Term {
         match self {
             Self::Facet(facet) => fields.keys.facet(*facet, value),

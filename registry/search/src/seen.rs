@@ -70,7 +70,6 @@ pub(super) struct SeenAgents<'a> {
 /// The first terms of a dictionary that agents of a set hold.
 #[derive(Default)]
 pub(super) struct FirstTerms {
-    /// Bytes of all terms.
     pub bytes: String,
     /// Terms ordered by text, equal ones by segment.
     pub terms: Vec<SegmentTerm>,

@@ -31,7 +31,6 @@ use super::statistics::{QueryStatistics, Statistics};
 use super::{Index, IndexView, Inner};
 use crate::vectors::{NO_SLOT, SlotBits, Vectors};
 
-/// The most agents that [`Index::similar`] returns.
 pub const MAX_SIMILAR: usize = 20;
 
 /// The most words of an agent that similar ones are searched by.
@@ -41,12 +40,10 @@ const COMPARED_WORDS: usize = 400;
 /// Least score of a similar agent, as a part of the agent's own: one rare word among many makes no agent similar.
 const OWN_SHARE: Score = 0.1;
 
-/// A search for the agents that are similar to one.
 #[derive(Debug, Clone, Default)]
 pub struct SimilarRequest {
     /// Id of the agent. Whether the caller may see it has to be decided before.
     pub id: Uuid,
-    /// The caller's visibility labels.
     pub visible_to: Vec<String>,
     /// Visibility labels of the caller's class, whose word statistics count.
     pub class: Vec<String>,
@@ -56,7 +53,6 @@ pub struct SimilarRequest {
     pub vectors: Option<(Arc<Vectors>, f32)>,
 }
 
-/// The response to a [`SimilarRequest`].
 #[derive(Debug, Clone, Default)]
 pub struct SimilarAgents {
     /// The most similar agents first.

@@ -17,7 +17,6 @@ use super::keys::{KIND_BYTES, KeyKind, Keys};
 use super::schema::SUGGESTION_MARK;
 use super::seen::{BegunValues, FirstTerms, SeenAgents, SegmentTerm};
 
-/// The most completions of one call.
 const MAX_SUGGESTIONS: usize = 50;
 
 /// The longest prefix, in bytes of its folded form; a longer one has no completions.

@@ -17,7 +17,6 @@ pub const NEVER: char = '-';
 /// Marks a label of a caller: it shows agents whatever the other marks say.
 pub const ALWAYS: char = '!';
 
-/// The most labels of one caller.
 pub const MAX_LABELS: usize = 4_096;
 
 /// The labels of a caller, by their marks.

@@ -102,7 +102,6 @@ pub struct Wake {
 }
 
 impl Context {
-    /// The present time.
     pub fn now(&self) -> Timestamp {
         self.clock.now().into()
     }
@@ -112,7 +111,6 @@ impl Context {
         self.clock.monotonic()
     }
 
-    /// The clock that everything here uses.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -122,7 +120,6 @@ impl Context {
         self.wake.events.subscribe()
     }
 
-    /// The configuration in force.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -132,7 +129,6 @@ impl Context {
         self.store.damaged_bodies().count()
     }
 
-    /// The search index.
     pub const fn index(&self) -> &Index {
         &self.index
     }

@@ -44,7 +44,6 @@ const REFUSED_AT_ONCE: usize = 32;
 /// The only protocol: HTTP/2 is left to TLS proxies.
 const ALPN: &[u8] = b"http/1.1";
 
-/// The listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
     /// The socket for all routes.

@@ -27,10 +27,8 @@ const MIGRATIONS: &str = "seaql_migrations";
 
 /// What statements run on: the store itself for single reads, a read of several, or a write under way.
 pub trait Handle: Sync {
-    /// The connection behind it.
     type Connection: ConnectionTrait;
 
-    /// The connection behind it.
     fn connection(&self) -> &Self::Connection;
 
     /// Whether rows that are read to be changed must be locked: inside a write, if other processes write too.
@@ -111,7 +109,6 @@ pub enum Synchronous {
     Full,
 }
 
-/// How to open a database.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// `sqlite:/path/to/file?mode=rwc` or `postgres://…`.
@@ -139,7 +136,6 @@ impl StoreOptions {
     }
 }
 
-/// A database, ready to use.
 #[derive(Debug, Clone)]
 pub struct Store {
     read: DatabaseConnection,
@@ -294,7 +290,6 @@ impl Store {
         Ok(pending.iter().map(|step| step.name().to_owned()).collect())
     }
 
-    /// Whether this is PostgreSQL.
     pub fn is_postgres(&self) -> bool {
         self.write.get_database_backend() == DbBackend::Postgres
     }
@@ -338,7 +333,6 @@ impl Store {
         })
     }
 
-    /// Checks that the database responds.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.read.ping().await?)
     }

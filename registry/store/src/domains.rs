@@ -252,7 +252,6 @@ impl Write {
             .await?)
     }
 
-    /// Adds a proof.
     pub async fn proof_insert(&self, row: proof::Model) -> Result<(), StoreError> {
         let active = unnumbered(row, |active: &mut proof::ActiveModel| active.id = unset());
         proof::Entity::insert(active)
@@ -376,7 +375,6 @@ impl Write {
         Ok(())
     }
 
-    /// Ends this source.
     pub async fn source_end(&self, id: i64, at: i64) -> Result<(), StoreError> {
         self.changed.everywhere();
         source::Entity::update_many()

@@ -24,17 +24,12 @@ pub const CHANNEL: &str = "a2a_registry_events";
 /// An event about to be appended.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
-    /// When it happened.
     pub at: Timestamp,
-    /// What happened.
     pub kind: EventKind,
-    /// To whom or what.
     pub subject: String,
     /// The agent whose index entry follows from it.
     pub agent_id: Option<Uuid>,
-    /// Who caused it.
     pub actor: String,
-    /// Details.
     pub data: serde_json::Value,
 }
 

@@ -15,7 +15,6 @@ pub struct PlannedVisits {
     pub minutes: Vec<(i64, i64)>,
 }
 
-/// Counts the planned visits.
 pub async fn visits_planned(on: &impl Handle, now: i64) -> Result<PlannedVisits, StoreError> {
     #[derive(FromQueryResult)]
     struct Steady {

@@ -41,23 +41,17 @@ pub async fn versions_by_ids(
 /// The key of a version, without the card itself.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct VersionKey {
-    /// Identifier.
     pub id: Uuid,
-    /// Whose.
     pub agent_id: Uuid,
-    /// Of the bytes.
     pub digest: String,
     /// Of the canonical form without signatures.
     pub content_digest: String,
-    /// The signing summary.
     pub signing: String,
     /// The state of its signatures without a proof of the domain.
     pub signature: Kept<SignatureState>,
     /// The thumbprints of the keys with which its signatures verify, with spaces between.
     pub thumbprints: String,
-    /// The decision on it.
     pub state: Kept<VersionState>,
-    /// When it was first seen.
     pub observed_at: i64,
     /// The coverage of the source that gave it.
     pub standing: Kept<CoverageLevel>,
@@ -237,7 +231,6 @@ pub async fn body_digests_after(
         .await?)
 }
 
-/// The number of stored bodies.
 pub async fn bodies_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(body::Entity::find().count(on.connection()).await?)
 }
@@ -278,7 +271,6 @@ impl Write {
         .await
     }
 
-    /// Adds versions.
     pub async fn versions_insert(&self, rows: Vec<version::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());

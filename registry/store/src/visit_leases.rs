@@ -27,9 +27,7 @@ pub struct LeaseRequest {
     pub now: i64,
     /// When the lease expires, microseconds.
     pub leased_until: i64,
-    /// The number of the lease.
     pub lease: i64,
-    /// The most visits to lease.
     pub limit: u64,
     /// How many of these places are for visits that were requested one by one, of each requester the first ones; they stay
     /// free where none of them is due.

@@ -35,7 +35,6 @@ const APART: u32 = 8;
 /// value are read faster than such a set.
 const RARE: u32 = 64;
 
-/// Limits of the precomputed facet values.
 #[derive(Debug, Clone, Copy)]
 pub struct FacetLimits {
     /// Segments with fewer agents than this have no precomputed values.
@@ -301,7 +300,6 @@ impl FacetValues {
         })
     }
 
-    /// Number of all values of the large segments.
     pub fn distinct(&self) -> usize {
         self.distinct as usize
     }
@@ -323,7 +321,6 @@ impl FacetValues {
         self.ranked.get(self.by_text[place] as usize)
     }
 
-    /// Place of a value among the ranked ones.
     pub fn rank_of(&self, text: &[u8]) -> Option<u32> {
         let text_of = |rank: &u32| self.ranked[*rank as usize].text.as_slice();
         let place = self

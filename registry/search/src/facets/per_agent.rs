@@ -5,7 +5,6 @@ use tantivy::columnar::ColumnIndex;
 
 use super::super::bits::Bits;
 
-/// Number of values that each agent of a segment carries.
 pub(crate) enum ValuesPerAgent {
     /// Every agent carries exactly one value.
     One,

@@ -11,7 +11,6 @@ use super::column::{ColumnValues, SegmentFacet, add_up};
 use super::frequent::{FacetValues, FrequentValue};
 use super::shown::TopValues;
 
-/// The matches of a large segment.
 pub(super) struct LargeMatches<'a> {
     /// Position of this segment among the large segments.
     pub segment: usize,

@@ -55,7 +55,6 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// An empty ledger at this time.
     pub fn new(now: Timestamp, entropy: &'a dyn Entropy) -> Self {
         Self {
             now,
@@ -89,7 +88,6 @@ impl<'a> Ledger<'a> {
         self.policies.get_or_try_init(read).await.cloned()
     }
 
-    /// The time of the act.
     pub const fn now(&self) -> Timestamp {
         self.now
     }
@@ -110,7 +108,6 @@ impl<'a> Ledger<'a> {
         self.agents.insert(agent.id, agent.clone());
     }
 
-    /// Appends an event of an agent.
     pub fn agent_event(&mut self, kind: EventKind, agent: Uuid, actor: &str, data: Value) {
         self.events.push(NewEvent {
             at: self.now,
@@ -350,7 +347,6 @@ impl<'a> Ledger<'a> {
         self.put_agent(&state.agent);
     }
 
-    /// Sets the coverage of a version.
     pub fn set_coverage(&mut self, version: Uuid, standing: CoverageLevel) {
         self.standings.insert(version, standing);
     }

@@ -32,13 +32,11 @@ pub struct Touched {
 /// What a write knows without reading it of the agents that it touches.
 #[derive(Debug)]
 pub(crate) struct WrittenRows {
-    /// Rows of agents, as they were written.
     pub(crate) agents: Vec<agent::Model>,
     /// The account that first registered a domain, by the domain.
     pub(crate) first_registrants: HashMap<i64, Option<Uuid>>,
 }
 
-/// An act or decision, as it is logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LoggedAct {
     kind: EventKind,

@@ -46,7 +46,6 @@ impl RenderedJson {
         self.tag.trim_start_matches("W/").trim_matches('"')
     }
 
-    /// Renders a value.
     pub(crate) fn of(value: &impl Serialize) -> Result<Self, AppError> {
         let body =
             serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()))?;

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::policy_sets::CompiledSets;
 
-/// The policy sets of this process.
 #[derive(Debug)]
 pub struct Policies {
     sets: ArcSwap<Sets>,

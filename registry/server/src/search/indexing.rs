@@ -25,7 +25,6 @@ pub(super) const EVENTS: u64 = 2000;
 /// How often the database is polled for events during a rebuild.
 const HEARD_EVERY: Duration = Duration::from_millis(500);
 
-/// Why events cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexingError {
     /// The index is broken and must be rebuilt.

@@ -125,7 +125,6 @@ impl<'a> From<&'a VersionKey> for StoredSignatures<'a> {
     }
 }
 
-/// The binding of signing keys to a domain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyBinding {
     /// Whether the domain has an owner's proof.
