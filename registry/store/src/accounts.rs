@@ -186,7 +186,7 @@ impl Write {
 
     /// Changes the roles of an account, whether it may be used, and until when its identity provider has let it in.
     pub async fn account_update(&self, row: &account::Model) -> Result<(), StoreError> {
-        account::Entity::update_many()
+        let rows = account::Entity::update_many()
             .col_expr(account::Column::Role, Expr::value(row.role.as_str()))
             .col_expr(account::Column::Roles, Expr::value(row.roles.clone()))
             .col_expr(account::Column::DisabledAt, Expr::value(row.disabled_at))
@@ -198,10 +198,8 @@ impl Write {
                 account::Column::AccessEndedAt,
                 Expr::value(row.access_ended_at),
             )
-            .filter(account::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(account::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
     /// Notes up to when an account has seen the news of its agents; never an earlier time than before.
@@ -209,23 +207,19 @@ impl Write {
         let older = Condition::any()
             .add(account::Column::NewsSeenAt.is_null())
             .add(account::Column::NewsSeenAt.lt(at));
-        account::Entity::update_many()
+        let rows = account::Entity::update_many()
             .col_expr(account::Column::NewsSeenAt, Expr::value(at))
             .filter(account::Column::Id.eq(account))
-            .filter(older)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(older);
+        self.update_rows(rows).await
     }
 
     /// Notes the hour of a token's last use.
     pub async fn token_used(&self, id: Uuid, hour: i64) -> Result<(), StoreError> {
-        token::Entity::update_many()
+        let rows = token::Entity::update_many()
             .col_expr(token::Column::LastUsedAt, Expr::value(hour))
-            .filter(token::Column::Id.eq(id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(token::Column::Id.eq(id));
+        self.update_rows(rows).await
     }
 
     /// Removes the tokens of an account that have ended by then; all of them where no time is given. The one of the
@@ -255,12 +249,10 @@ impl Write {
 
     /// Removes every bootstrap token but the one with this hash.
     pub async fn token_delete_bootstrap(&self, keep_hash: &str) -> Result<(), StoreError> {
-        token::Entity::delete_many()
+        let rows = token::Entity::delete_many()
             .filter(token::Column::Bootstrap.eq(true))
-            .filter(token::Column::Hash.ne(keep_hash))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(token::Column::Hash.ne(keep_hash));
+        self.delete_rows(rows).await
     }
 }
 

@@ -264,12 +264,10 @@ impl Write {
         account: Uuid,
     ) -> Result<(), StoreError> {
         self.changed.everywhere();
-        source_registrant::Entity::delete_many()
+        let rows = source_registrant::Entity::delete_many()
             .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
-            .filter(source_registrant::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(source_registrant::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
     /// Inserts the sources of versions, or updates the origin that answered.
@@ -291,15 +289,13 @@ impl Write {
         version: Uuid,
         standing: CoverageLevel,
     ) -> Result<(), StoreError> {
-        version::Entity::update_many()
+        let rows = version::Entity::update_many()
             .set(version::ActiveModel {
                 standing: Set(standing.into()),
                 ..Default::default()
             })
-            .filter(version::Column::Id.eq(version))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(version::Column::Id.eq(version));
+        self.update_rows(rows).await
     }
 
     /// Detaches these sources from their agents until their next card, which is fetched in full. An approval with the
@@ -309,13 +305,11 @@ impl Write {
             return Ok(());
         }
         self.changed.everywhere();
-        source::Entity::update_many()
+        let rows = source::Entity::update_many()
             .col_expr(source::Column::AgentId, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::FullWanted, Expr::value(true))
-            .filter(source::Column::Id.is_in(ids.iter().copied()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(source::Column::Id.is_in(ids.iter().copied()));
+        self.update_rows(rows).await
     }
 }

@@ -62,15 +62,13 @@ impl Write {
         content_digest: &str,
         signing: &str,
     ) -> Result<(), StoreError> {
-        decision::Entity::update_many()
+        let rows = decision::Entity::update_many()
             .set(decision::ActiveModel {
                 content_digest: Set(content_digest.into()),
                 signing: Set(signing.into()),
                 ..Default::default()
             })
-            .filter(decision::Column::VersionId.eq(version))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(decision::Column::VersionId.eq(version));
+        self.update_rows(rows).await
     }
 }

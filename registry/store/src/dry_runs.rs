@@ -68,10 +68,8 @@ impl Write {
 
     /// Deletes the counts of days before that one.
     pub async fn dry_run_changes_forget(&self, day: i32) -> Result<(), StoreError> {
-        dry_run_change::Entity::delete_many()
-            .filter(dry_run_change::Column::Day.lt(day))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows =
+            dry_run_change::Entity::delete_many().filter(dry_run_change::Column::Day.lt(day));
+        self.delete_rows(rows).await
     }
 }

@@ -63,14 +63,12 @@ impl Write {
 
     /// Notes what the map gave somebody, and by claims of when.
     pub async fn identity_update(&self, row: &identity::Model) -> Result<(), StoreError> {
-        identity::Entity::update_many()
+        let rows = identity::Entity::update_many()
             .col_expr(identity::Column::Roles, Expr::value(row.roles.as_str()))
             .col_expr(identity::Column::ClaimsAt, Expr::value(row.claims_at))
             .filter(identity::Column::Issuer.eq(row.issuer.as_str()))
-            .filter(identity::Column::Subject.eq(row.subject.as_str()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(identity::Column::Subject.eq(row.subject.as_str()));
+        self.update_rows(rows).await
     }
 
     /// Records that an attempt to sign in was used; returns whether this is its first use. Of two transactions at once, in
@@ -86,10 +84,8 @@ impl Write {
 
     /// Removes every used attempt that has expired.
     pub async fn used_attempts_forget(&self, now: i64) -> Result<(), StoreError> {
-        used_attempt::Entity::delete_many()
-            .filter(used_attempt::Column::ExpiresAt.lte(now))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows =
+            used_attempt::Entity::delete_many().filter(used_attempt::Column::ExpiresAt.lte(now));
+        self.delete_rows(rows).await
     }
 }

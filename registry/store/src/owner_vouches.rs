@@ -3,6 +3,7 @@
 use sea_orm::sea_query::{Condition, Query};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
+use super::entity::queries::page_after;
 use super::entity::{domain, proof};
 use super::{Handle, StoreError};
 
@@ -12,14 +13,11 @@ pub async fn domains_with_owner_vouch(
     after: i64,
     limit: u64,
 ) -> Result<Vec<domain::Model>, StoreError> {
-    Ok(domain::Entity::find()
+    let query = domain::Entity::find()
         .filter(domain::Column::VouchedOwner.is_not_null())
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(domain::Column::Id.gt(after))
-        .order_by_asc(domain::Column::Id)
-        .limit(limit)
-        .all(on.connection())
-        .await?)
+        .filter(domain::Column::DeletedAt.is_null());
+    let page = page_after(query, domain::Column::Id, Some(after), limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 /// The keys of the live domains with an owner vouch that a proof of the domain `name` may end: the same host name, and

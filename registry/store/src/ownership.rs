@@ -146,7 +146,7 @@ impl Write {
 
     /// Updates a proof's history, or its end.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
-        proof::Entity::update_many()
+        let rows = proof::Entity::update_many()
             .set(proof::ActiveModel {
                 place: Set(row.place.clone()),
                 nonce: Set(row.nonce.clone()),
@@ -159,16 +159,14 @@ impl Write {
                 reason: Set(row.reason.clone()),
                 ..Default::default()
             })
-            .filter(proof::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(proof::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
     /// Updates a domain's state, owner, owner vouch, generation, contact, opt-out, and the time of its next check.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
         self.changed.domains([row.id]);
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 state: Set(row.state.clone()),
                 generation: Set(row.generation),
@@ -188,31 +186,25 @@ impl Write {
                 vouched_reason: Set(row.vouched_reason.clone()),
                 ..Default::default()
             })
-            .filter(domain::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
     /// Deletes an account's challenge of a domain.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
-        challenge::Entity::delete_many()
+        let rows = challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
-            .filter(challenge::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(challenge::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
     /// Makes the next check of a domain due at this time, if it is checked at all.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
-            .filter(domain::Column::CheckDueAt.gt(at))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::CheckDueAt.gt(at));
+        self.update_rows(rows).await
     }
 
     /// Makes the next checks of the unproved hosts below a name due at this time, of those that the account has registered.
@@ -237,12 +229,10 @@ impl Write {
             .order_by_asc(C::Id);
         // Locked in the order of all writes: the update alone locks in any order, and may end in a deadlock.
         let below = locked(self, below).all(self.connection()).await?;
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(C::CheckDueAt, Expr::value(at))
-            .filter(C::Id.is_in(below.iter().map(|row| row.id)))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(C::Id.is_in(below.iter().map(|row| row.id)));
+        self.update_rows(rows).await
     }
 
     /// Inserts the owner marks of a domain, or replaces them.
@@ -298,11 +288,9 @@ impl Write {
 
     /// Ends the visits of a domain until one is made due again.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))
-            .filter(domain::Column::Id.eq(id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::Id.eq(id));
+        self.update_rows(rows).await
     }
 }

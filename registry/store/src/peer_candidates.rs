@@ -72,10 +72,8 @@ impl Write {
             .from(source::Entity)
             .and_where(source::Column::DomainId.eq(domain))
             .take();
-        peer_candidate::Entity::delete_many()
-            .filter(peer_candidate::Column::CatalogId.in_subquery(catalogs))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows = peer_candidate::Entity::delete_many()
+            .filter(peer_candidate::Column::CatalogId.in_subquery(catalogs));
+        self.delete_rows(rows).await
     }
 }

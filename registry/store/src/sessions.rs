@@ -115,13 +115,11 @@ impl Write {
 
     /// Notes that a session was used, unless it is noted for a later time.
     pub async fn session_seen(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
-        session::Entity::update_many()
+        let rows = session::Entity::update_many()
             .col_expr(session::Column::LastSeenAt, Expr::value(at))
             .filter(session::Column::Id.eq(id))
-            .filter(session::Column::LastSeenAt.lt(at))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(session::Column::LastSeenAt.lt(at));
+        self.update_rows(rows).await
     }
 
     /// Removes a session.
@@ -134,11 +132,8 @@ impl Write {
 
     /// Removes all sessions of an account.
     pub async fn sessions_end(&self, account: Uuid) -> Result<(), StoreError> {
-        session::Entity::delete_many()
-            .filter(session::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows = session::Entity::delete_many().filter(session::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
     /// Removes every session that has ended.

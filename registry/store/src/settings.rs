@@ -75,12 +75,10 @@ impl Store {
             )
             .exec_without_returning(write.connection())
             .await?;
-        let kept = locked(&write, setting::Entity::find_by_id(key))
-            .one(write.connection())
-            .await?;
-        if let Some(kept) = kept.filter(|kept| is_right(&kept.value)) {
+        let kept = setting_locked(&write, key).await?;
+        if let Some(kept) = kept.filter(|kept| is_right(kept)) {
             write.commit().await?;
-            return Ok(kept.value);
+            return Ok(kept);
         }
         write.setting_put(key, fresh).await?;
         write.commit().await?;

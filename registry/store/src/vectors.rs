@@ -118,33 +118,27 @@ impl Write {
 
     /// Deletes the vectors of these agents by a model.
     pub async fn vectors_forget(&self, model: &str, agents: &[Uuid]) -> Result<(), StoreError> {
-        agent_vectors::Entity::delete_many()
+        let rows = agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
-            .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()));
+        self.delete_rows(rows).await
     }
 
     /// Deletes the vectors by a model whose texts have a digest that does not begin like this.
     pub async fn vectors_forget_unlike(&self, model: &str, begin: &str) -> Result<(), StoreError> {
-        agent_vectors::Entity::delete_many()
+        let rows = agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
-            .filter(agent_vectors::Column::TextDigest.not_like(format!("{begin}%")))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(agent_vectors::Column::TextDigest.not_like(format!("{begin}%")));
+        self.delete_rows(rows).await
     }
 
     /// Stores that events up to `seq` are applied; a lower number changes nothing.
     pub async fn model_applied(&self, model: &str, seq: i64) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::AppliedSeq, Expr::value(seq))
             .filter(model::Column::Id.eq(model))
-            .filter(model::Column::AppliedSeq.lt(seq))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::AppliedSeq.lt(seq));
+        self.update_rows(rows).await
     }
 
     /// Stores the progress of the first walk; an earlier agent changes nothing.
@@ -152,13 +146,11 @@ impl Write {
         let before = model::Column::WalkedTo
             .is_null()
             .or(model::Column::WalkedTo.lt(to));
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::WalkedTo, Expr::value(to))
             .filter(model::Column::Id.eq(model))
-            .filter(before)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(before);
+        self.update_rows(rows).await
     }
 
     /// Stores the end of the first walk.
@@ -172,13 +164,11 @@ impl Write {
 
     /// Stores the similarity cutoff, if there is none yet.
     pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::Cutoff, Expr::value(cutoff))
             .filter(model::Column::Id.eq(model))
-            .filter(model::Column::Cutoff.is_null())
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::Cutoff.is_null());
+        self.update_rows(rows).await
     }
 
     /// Stores that a model is used.
@@ -201,15 +191,13 @@ impl Write {
         model: &str,
         change: model::ActiveModel,
     ) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .set(model::ActiveModel {
                 id: NotSet,
                 ..change
             })
-            .filter(model::Column::Id.eq(model))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::Id.eq(model));
+        self.update_rows(rows).await
     }
 
     /// Deletes a part of a model and its vectors; returns whether nothing of it is left.

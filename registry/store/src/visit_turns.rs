@@ -180,15 +180,13 @@ impl Write {
         if reached <= before {
             return Ok(());
         }
-        pace::Entity::update_many()
+        let rows = pace::Entity::update_many()
             .set(pace::ActiveModel {
                 turn: Set(reached),
                 ..Default::default()
             })
-            .filter(pace::Column::Id.eq(PACE))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(pace::Column::Id.eq(PACE));
+        self.update_rows(rows).await
     }
 
     async fn visit_turn_set(
@@ -197,16 +195,14 @@ impl Write {
         request: &VisitRequest,
         turn: i64,
     ) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_turn: Set(turn),
                 visit_requester: Set(Some(request.requester.clone())),
                 ..Default::default()
             })
-            .filter(which)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(which);
+        self.update_rows(rows).await
     }
 }
 

@@ -1,11 +1,12 @@
-//! Queries that tables have in common.
+//! Statements that tables have in common.
 
 use sea_orm::{
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select, Value,
+    ColumnTrait, DeleteMany, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    UpdateMany, Value,
 };
 
 use crate::rows::padded;
-use crate::{Handle, StoreError};
+use crate::{Handle, StoreError, Write};
 
 /// The rows of a query whose column has one of these values. Without a value there is none, and the database is not asked.
 pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
@@ -41,4 +42,22 @@ pub(crate) fn page_after<E: EntityTrait>(
 ) -> Select<E> {
     let page = query.order_by_asc(key).limit(limit);
     page.apply_if(after, |page, after| page.filter(key.gt(after)))
+}
+
+impl Write {
+    pub(crate) async fn update_rows<E: EntityTrait>(
+        &self,
+        rows: UpdateMany<E>,
+    ) -> Result<(), StoreError> {
+        rows.exec(self.connection()).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete_rows<E: EntityTrait>(
+        &self,
+        rows: DeleteMany<E>,
+    ) -> Result<(), StoreError> {
+        rows.exec(self.connection()).await?;
+        Ok(())
+    }
 }
