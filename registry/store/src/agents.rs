@@ -163,26 +163,31 @@ pub async fn agents_of(
     rows_with(on, locked(on, query), agent::Column::DomainId, domain_ids).await
 }
 
+/// Whether the agent of a query is on this hold, or without one on any.
+pub(super) fn is_held(hold: Option<Hold>) -> Expr {
+    use hold::{Column as C, Entity};
+    let kind = hold.map(|hold| C::Hold.eq(hold.as_str()));
+    let holds = Query::select()
+        .column(C::AgentId)
+        .from(Entity)
+        .and_where(Expr::col((Entity, C::AgentId)).equals((agent::Entity, agent::Column::Id)))
+        .and_where_option(kind)
+        .take();
+    Expr::exists(holds)
+}
+
 /// The agents of these domains that are listed: the public ones, or whatever their visibility is.
 pub async fn agents_listed_of(
     on: &impl Handle,
     domains: &[i64],
     restricted: bool,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let mut query = agent::Entity::find()
         .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
         .filter(agent::Column::RetiredAt.is_null())
         .filter(agent::Column::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
+        .filter(is_held(None).not())
         .order_by_asc(agent::Column::Id);
     if !restricted {
         query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));

@@ -12,8 +12,9 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
+use super::agents::is_held;
 use super::entity::queries::rows_with;
-use super::entity::{agent, domain, hold, source, source_registrant, version, version_source};
+use super::entity::{agent, domain, source, source_registrant, version, version_source};
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
@@ -158,14 +159,6 @@ pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, 
 /// The number of live card sources that were registered from that network without an account and have no agent that
 /// everybody finds. One that is approved and hidden counts like one that waits: whoever named it must not learn of it.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let approved = Query::select()
         .column(agent::Column::Id)
@@ -173,7 +166,7 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .and_where(agent::Column::ApprovedVersion.is_not_null())
         .and_where(agent::Column::Lifecycle.is_in(listed))
         .and_where(agent::Column::Visibility.eq(Visibility::Public.as_str()))
-        .and_where(Expr::exists(held).not())
+        .and_where(is_held(None).not())
         .take();
     let waits = Condition::any()
         .add(source::Column::AgentId.is_null())

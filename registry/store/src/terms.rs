@@ -2,31 +2,26 @@
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
-use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::sea_query::{ExprTrait as _, Query};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 use uuid::Uuid;
 
+use super::agents::is_held;
 use super::entity::queries::page_after;
-use super::entity::{agent, break_glass, hold, review};
+use super::entity::{agent, break_glass, review};
 use super::{Handle, StoreError, Write};
 
 /// Agents with a served version, without the hold `recertify`, that come after `after` in the order of their ids.
 fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
     use agent::Column as C;
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(hold::Column::Hold.eq(Hold::Recertify.as_str()))
-        .and_where(Expr::col((hold::Entity, hold::Column::AgentId)).equals((agent::Entity, C::Id)))
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let query = agent::Entity::find()
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
         .filter(C::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not());
+        .filter(is_held(Some(Hold::Recertify)).not());
     page_after(query, C::Id, after, limit)
 }
 
