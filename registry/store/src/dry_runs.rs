@@ -40,29 +40,22 @@ impl Write {
         if kept.count(self.connection()).await? >= most {
             return Ok(false);
         }
-        for chunk in rows.chunks(500) {
-            let rows = chunk
-                .iter()
-                .cloned()
-                .map(IntoActiveModel::into_active_model);
-            let key = [
-                Column::Policy,
-                Column::Fingerprint,
-                Column::Day,
-                Column::Action,
-                Column::Resource,
-                Column::Caller,
-            ];
-            let added = Expr::col((dry_run_change::Entity, Column::Count))
-                .add(Expr::col(("excluded", Column::Count)));
-            let on_conflict = OnConflict::columns(key)
-                .value(Column::Count, added)
-                .to_owned();
-            dry_run_change::Entity::insert_many(rows)
-                .on_conflict(on_conflict)
-                .exec_without_returning(self.connection())
-                .await?;
-        }
+        let key = [
+            Column::Policy,
+            Column::Fingerprint,
+            Column::Day,
+            Column::Action,
+            Column::Resource,
+            Column::Caller,
+        ];
+        let added = Expr::col((dry_run_change::Entity, Column::Count))
+            .add(Expr::col(("excluded", Column::Count)));
+        let known = OnConflict::columns(key)
+            .value(Column::Count, added)
+            .to_owned();
+        let rows = rows.iter().cloned();
+        let rows = rows.map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(known)).await?;
         Ok(true)
     }
 

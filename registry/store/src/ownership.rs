@@ -117,14 +117,12 @@ impl Write {
         rows: Vec<proof_check::Model>,
         since: i64,
     ) -> Result<(), StoreError> {
-        for row in rows {
-            let active = unnumbered(row, |active: &mut proof_check::ActiveModel| {
+        let rows = rows.into_iter().map(|row| {
+            unnumbered(row, |active: &mut proof_check::ActiveModel| {
                 active.id = unset()
-            });
-            proof_check::Entity::insert(active)
-                .exec_without_returning(self.connection())
-                .await?;
-        }
+            })
+        });
+        self.insert_rows(rows, None).await?;
         let oldest = proof_check::Entity::find()
             .filter(proof_check::Column::DomainId.eq(domain))
             .order_by_desc(proof_check::Column::Id)
@@ -242,11 +240,8 @@ impl Write {
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
-        owner_marks::Entity::insert(owner_marks::ActiveModel::from(row))
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([owner_marks::ActiveModel::from(row)], Some(known))
+            .await
     }
 
     /// Deletes the owner marks of a domain.
@@ -268,11 +263,7 @@ impl Write {
         let known = OnConflict::columns([C::DomainId, C::Kid])
             .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
             .to_owned();
-        enrolled_key::Entity::insert(active)
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([active], Some(known)).await
     }
 
     /// Deletes an enrolled key; returns whether there was one.

@@ -31,15 +31,10 @@ impl Write {
             key: Set(key.into()),
             value: Set(value.into()),
         };
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .update_column(setting::Column::Value)
-                    .to_owned(),
-            )
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        let known = OnConflict::column(setting::Column::Key)
+            .update_column(setting::Column::Value)
+            .to_owned();
+        self.insert_rows([row], Some(known)).await
     }
 }
 
@@ -66,15 +61,11 @@ impl Store {
             key: Set(key.into()),
             value: Set(fresh.into()),
         };
+        let known = OnConflict::column(setting::Column::Key)
+            .do_nothing()
+            .to_owned();
         // Waits for another process that inserts it at this moment.
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .do_nothing()
-                    .to_owned(),
-            )
-            .exec_without_returning(write.connection())
-            .await?;
+        write.insert_rows([row], Some(known)).await?;
         let kept = setting_locked(&write, key).await?;
         if let Some(kept) = kept.filter(|kept| is_right(kept)) {
             write.commit().await?;
