@@ -16,7 +16,7 @@ use super::owner_vouches::zones;
 use super::rows::{MAX_VALUES, can_be_stored, locked, padded};
 use super::{Handle, Kept, StoreError, Write};
 
-/// The agents with these ids, in no order; inside a write, locked until it ends.
+/// The agents with these ids, in no order; locked until a write ends, if `on` is one.
 pub async fn agents_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -30,12 +30,11 @@ pub async fn agents_by_ids(
     Ok(locked(on, query).all(on.connection()).await?)
 }
 
-/// How many agents there are.
 pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(agent::Entity::find().count(on.connection()).await?)
 }
 
-/// The agents that an account owns or has submitted, at most that many, the newest first.
+/// The agents that an account owns or has submitted, newest first.
 pub async fn agents_of_account(
     on: &impl Handle,
     account: Uuid,
@@ -52,7 +51,6 @@ pub async fn agents_of_account(
         .await?)
 }
 
-/// The agent with that URN.
 pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::Model>, StoreError> {
     if !can_be_stored(urn) {
         return Ok(None);
@@ -63,11 +61,10 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
-/// proved them, or a name above them for all hosts below it, so that this registry knows all names in them, assigned or not;
-/// or they have opted out, or have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a
-/// registry may not know. An agent that nobody has decided on withholds nothing, since whoever may register can name any
-/// domain.
+/// Those of these domains that a registry which only repeats others' catalogs may not show. Of domains that an owner
+/// has or had proved, directly or by a name above them for all hosts below it, this registry knows every name, assigned
+/// or not. The others have opted out, or have an agent that was rejected, is on hold, retired or not public, whose name
+/// such a registry may not know. An undecided agent withholds nothing, since whoever may register can name any domain.
 pub async fn withheld_domains(
     on: &impl Handle,
     names: &HashSet<String>,
@@ -121,7 +118,8 @@ pub async fn withheld_domains(
     Ok(withheld)
 }
 
-/// Those of these domains that are, or are below, a name whose record proves every host below it. They need not be registered.
+/// Those of these domains that equal, or lie below, a name whose record proves every host below it. They need not be
+/// registered.
 async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
     let above: HashSet<&str> = names.iter().flat_map(|name| zones(name)).collect();
     let above: Vec<&str> = above.into_iter().collect();
@@ -144,7 +142,7 @@ async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, S
     Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
-/// Every URN that agents of a domain have, retired ones included.
+/// The URNs of a domain's agents, retired ones included.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
@@ -156,7 +154,7 @@ pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, Stor
         .await?)
 }
 
-/// The agents of these domains that are not retired, oldest first; inside a write, locked until it ends.
+/// The agents of these domains that are not retired, oldest first; locked until a write ends, if `on` is one.
 pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -171,7 +169,7 @@ pub async fn agents_of(
     Ok(locked(on, query).all(on.connection()).await?)
 }
 
-/// The agents of these domains that are listed: the public ones, or whatever their visibility is.
+/// The listed agents of these domains: public ones, and with `restricted` all others too.
 pub async fn agents_listed_of(
     on: &impl Handle,
     domains: &[i64],
@@ -198,7 +196,7 @@ pub async fn agents_listed_of(
     Ok(query.all(on.connection()).await?)
 }
 
-/// A page of all agents by id, after `after`, retired ones too.
+/// A page of all agents with ids above `after`, by id, retired ones included.
 pub async fn agents_walk(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -213,7 +211,7 @@ pub async fn agents_walk(
     Ok(query.all(on.connection()).await?)
 }
 
-/// The audiences of agents that are not retired, with ids above `after`, by id, each with the agent: `limit` of them.
+/// The ids and audiences of agents that are not retired, with ids above `after`, by id.
 pub async fn agent_audiences(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -232,7 +230,7 @@ pub async fn agent_audiences(
     Ok(query.into_tuple().all(on.connection()).await?)
 }
 
-/// Agents that are shown to the audience of a collection, at most `limit` of them.
+/// Agents that are shown to the audience of a collection.
 pub async fn agents_naming_collection(
     on: &impl Handle,
     collection: Uuid,
@@ -245,7 +243,6 @@ pub async fn agents_naming_collection(
         .await?)
 }
 
-/// The holds of these agents.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
     if agents.is_empty() {
         return Ok(Vec::new());
@@ -257,7 +254,6 @@ pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Mod
         .await?)
 }
 
-/// The holds of this kind, of all agents.
 pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
         .filter(hold::Column::Hold.eq(hold.as_str()))
@@ -266,7 +262,7 @@ pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model
 }
 
 impl Write {
-    /// Inserts agents, or replaces all changeable columns of existing ones.
+    /// Inserts agents, or updates all changeable columns of existing ones.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
         if rows.is_empty() {
@@ -285,7 +281,7 @@ impl Write {
         .await
     }
 
-    /// Inserts holds; an existing one keeps its first reason.
+    /// Inserts holds; an existing one keeps its reason.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -301,7 +297,7 @@ impl Write {
         .await
     }
 
-    /// Removes one hold of one agent; returns whether it existed.
+    /// Removes a hold; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         self.changed.agents([&agent]);
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))

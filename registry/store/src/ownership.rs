@@ -14,10 +14,8 @@ use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_c
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
-/// The most checks stored of a domain.
 const KEPT_CHECKS: u64 = 20;
 
-/// The challenges of these domains, oldest first.
 pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
@@ -32,7 +30,7 @@ pub async fn challenges_of(
         .await?)
 }
 
-/// The challenges of an account that have not expired, oldest first.
+/// The unexpired challenges of an account, oldest first.
 pub async fn challenges_by(
     on: &impl Handle,
     account: Uuid,
@@ -48,7 +46,6 @@ pub async fn challenges_by(
         .await?)
 }
 
-/// The stored checks of these domains, newest first.
 pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -63,7 +60,7 @@ pub async fn checks_of(
         .await?)
 }
 
-/// The owner marks of these domains, as of the last check that found a proof.
+/// The owner marks of these domains, from the last check that found a proof.
 pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -77,7 +74,6 @@ pub async fn owner_marks_of(
         .await?)
 }
 
-/// The enrolled keys of these domains, by `kid`.
 pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
@@ -92,7 +88,7 @@ pub async fn enrolled_of(
         .await?)
 }
 
-/// The times within `within` of an account's failed checks of a domain, each once, oldest first.
+/// The times of an account's failed checks of a domain within `within`, each once, oldest first.
 pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
@@ -118,7 +114,7 @@ pub async fn failed_checks(
 }
 
 impl Write {
-    /// Inserts challenges, each in the place of the account's challenge of that domain.
+    /// Inserts challenges; each replaces the account's earlier challenge of that domain.
     pub async fn challenges_put(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|row| {
             unnumbered(row, |active: &mut challenge::ActiveModel| {
@@ -132,7 +128,7 @@ impl Write {
         self.insert_rows(rows, Some(known)).await
     }
 
-    /// Inserts the checks of a domain; of those before `since` only the newest stay.
+    /// Inserts checks of a domain, and deletes all but the newest checks made before `since`.
     pub async fn checks_insert(
         &self,
         domain: i64,
@@ -155,7 +151,7 @@ impl Write {
             .one(self.connection())
             .await?;
         if let Some(oldest) = oldest {
-            // Those of the last hour stay: they count the failed ones.
+            // Checks of the last hour stay, because failed ones are counted.
             proof_check::Entity::delete_many()
                 .filter(proof_check::Column::DomainId.eq(domain))
                 .filter(proof_check::Column::Id.lt(oldest.id))
@@ -166,7 +162,6 @@ impl Write {
         Ok(())
     }
 
-    /// Updates a proof's history, or its end.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
         proof::Entity::update_many()
             .set(proof::ActiveModel {
@@ -216,7 +211,6 @@ impl Write {
         Ok(())
     }
 
-    /// Deletes an account's challenge of a domain.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
         challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
@@ -226,7 +220,7 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next check of a domain due at this time, if it is checked at all.
+    /// Makes a domain's next check due at this time, if the domain is checked at all.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
@@ -237,7 +231,8 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next checks of the unproved hosts below a name due at this time, of those that the account has registered.
+    /// Makes the next checks of unproved hosts below a name due at this time, as far as the account has registered
+    /// them.
     pub async fn checks_soon_below(
         &self,
         zone: &str,
@@ -257,7 +252,7 @@ impl Write {
             .filter(C::CheckDueAt.gt(at))
             .filter(C::DeletedAt.is_null())
             .order_by_asc(C::Id);
-        // Locked in the order of all writes: the update alone locks in any order, and may end in a deadlock.
+        // Locked in the order of all writes: the update alone would lock in any order, and could deadlock.
         let below = locked(self, below).all(self.connection()).await?;
         domain::Entity::update_many()
             .col_expr(C::CheckDueAt, Expr::value(at))
@@ -267,7 +262,6 @@ impl Write {
         Ok(())
     }
 
-    /// Inserts the owner marks of a domain, or replaces them.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
         self.changed.domains([row.domain_id]);
@@ -281,7 +275,6 @@ impl Write {
         Ok(())
     }
 
-    /// Deletes the owner marks of a domain.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
         self.changed.domains([domain]);
         owner_marks::Entity::delete_by_id(domain)
@@ -290,7 +283,7 @@ impl Write {
         Ok(())
     }
 
-    /// Inserts an enrolled key of a domain, or replaces the one with its `kid`.
+    /// Inserts an enrolled key of a domain, or replaces the key with the same `kid`.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
         self.changed.domains([row.domain_id]);
@@ -307,7 +300,6 @@ impl Write {
         Ok(())
     }
 
-    /// Deletes an enrolled key; returns whether there was one.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
         self.changed.domains([domain]);
         let outcome = enrolled_key::Entity::delete_many()
@@ -318,7 +310,7 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Ends the visits of a domain until one is made due again.
+    /// Stops visits to a domain until one is made due again.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
         domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))

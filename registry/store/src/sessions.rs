@@ -1,4 +1,4 @@
-//! Sessions of people who have signed in to the pages.
+//! Sessions on the pages.
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
@@ -9,11 +9,10 @@ use uuid::Uuid;
 use super::entity::{account, session, token};
 use super::{Handle, StoreError, Write};
 
-/// How long a session lasts without a request, in microseconds.
+/// How long a session lasts without a request; microseconds.
 pub const IDLE: i64 = 8 * 3600 * 1_000_000;
 
-/// Sessions that have not ended: neither by their times, nor with their token. Whether the account may be used is up to the
-/// caller.
+/// Sessions that have not ended by their times or with their token. The caller checks whether the account may be used.
 fn live(now: i64) -> Condition {
     let tokens = Query::select()
         .column(token::Column::Id)
@@ -28,7 +27,7 @@ fn live(now: i64) -> Condition {
         .add(by_token)
 }
 
-/// The session with this hash that has not ended, with its account.
+/// The live session with this hash, and its account.
 pub async fn session_by_hash(
     on: &impl Handle,
     hash: &str,
@@ -46,7 +45,6 @@ pub async fn session_by_hash(
     Ok(account.map(|account| (session, account)))
 }
 
-/// A session by its id, if it has not ended.
 pub async fn session_by_id(
     on: &impl Handle,
     id: Uuid,
@@ -58,7 +56,7 @@ pub async fn session_by_id(
         .await?)
 }
 
-/// The sessions of an account that have not ended, the one longest unseen first.
+/// The live sessions of an account, longest unseen first.
 pub async fn sessions_of(
     on: &impl Handle,
     account: Uuid,
@@ -73,7 +71,7 @@ pub async fn sessions_of(
         .await?)
 }
 
-/// Sessions that have not ended with ids below `before`, newest first: those of one account, or all.
+/// Live sessions with ids below `before`, newest first: those of the account `of`, or all.
 pub async fn session_page(
     on: &impl Handle,
     of: Option<Uuid>,
@@ -95,7 +93,6 @@ pub async fn session_page(
 }
 
 impl Write {
-    /// Adds a session.
     pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
         session::Entity::insert(row.into_active_model())
             .exec_without_returning(self.connection())
@@ -103,7 +100,7 @@ impl Write {
         Ok(())
     }
 
-    /// Gives a session another secret; returns whether it had the one of `old`.
+    /// Replaces a session's secret; returns whether its hash was `old`.
     pub async fn session_rotate(
         &self,
         id: Uuid,
@@ -121,7 +118,7 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Notes that a session was used, unless it is noted for a later time.
+    /// Records that a session was used, unless a later use is recorded.
     pub async fn session_seen(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         session::Entity::update_many()
             .col_expr(session::Column::LastSeenAt, Expr::value(at))
@@ -132,7 +129,6 @@ impl Write {
         Ok(())
     }
 
-    /// Removes a session.
     pub async fn session_delete(&self, id: Uuid) -> Result<(), StoreError> {
         session::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -140,7 +136,6 @@ impl Write {
         Ok(())
     }
 
-    /// Removes all sessions of an account.
     pub async fn sessions_end(&self, account: Uuid) -> Result<(), StoreError> {
         session::Entity::delete_many()
             .filter(session::Column::AccountId.eq(account))
@@ -149,7 +144,7 @@ impl Write {
         Ok(())
     }
 
-    /// Removes every session that has ended.
+    /// Deletes sessions that have ended.
     pub async fn sessions_forget(&self, now: i64) -> Result<u64, StoreError> {
         let outcome = session::Entity::delete_many()
             .filter(live(now).not())

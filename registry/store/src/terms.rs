@@ -1,4 +1,4 @@
-//! Terms of approvals: which agents are served under one that ends, and which under one of a single account.
+//! Agents that are served under an approval that ends, or under one of a single account.
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::entity::{agent, break_glass, hold, review};
 use super::{Handle, StoreError, Write};
 
-/// Agents with a served version, without the hold `recertify`, that come after `after` in the order of their ids.
+/// Agents with ids above `after` that have a served version, and no hold `recertify`.
 fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
     use agent::Column as C;
     let held = Query::select()
@@ -39,7 +39,7 @@ async fn ids(on: &impl Handle, query: Select<agent::Entity>) -> Result<Vec<Uuid>
     Ok(query.into_tuple().all(on.connection()).await?)
 }
 
-/// A page of the served agents whose term is not known: they were approved by a build that kept none.
+/// A page of served agents whose term is unknown.
 pub async fn agents_without_term(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -49,7 +49,7 @@ pub async fn agents_without_term(
     ids(on, query).await
 }
 
-/// A page of the served agents whose term began by then, and of whose end nobody was told yet.
+/// A page of served agents whose term began by `certified_by`, and whose owner was not yet told of its end.
 pub async fn agents_certified_by(
     on: &impl Handle,
     certified_by: i64,
@@ -62,7 +62,7 @@ pub async fn agents_certified_by(
     ids(on, query).await
 }
 
-/// A page of the served agents whose approval has ended.
+/// A page of served agents whose approval has ended.
 pub async fn agents_past_term(
     on: &impl Handle,
     now: i64,
@@ -73,7 +73,7 @@ pub async fn agents_past_term(
     ids(on, query).await
 }
 
-/// The review by which an account's decision alone is confirmed.
+/// The break-glass approval that a review confirms.
 pub async fn break_glass_of(
     on: &impl Handle,
     review: Uuid,
@@ -82,7 +82,7 @@ pub async fn break_glass_of(
     Ok(found.one(on.connection()).await?)
 }
 
-/// Those on an agent in this state: open while they are in force, rejected where they were not confirmed.
+/// Those of an agent with a review in this state: open while in force, rejected if not confirmed.
 pub async fn break_glasses_on(
     on: &impl Handle,
     agent: Uuid,
@@ -92,7 +92,7 @@ pub async fn break_glasses_on(
     Ok(query.all(on.connection()).await?)
 }
 
-/// A page of those in force, of all agents, that come after `after` in the order of their reviews.
+/// A page of those in force, of all agents, with review ids above `after`.
 pub async fn break_glasses_in_force(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -119,7 +119,6 @@ fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
 }
 
 impl Write {
-    /// Adds one.
     pub async fn break_glass_insert(&self, row: break_glass::Model) -> Result<(), StoreError> {
         self.changed.agents([&row.agent_id]);
         self.insert_rows([row.into_active_model()], None).await

@@ -8,18 +8,15 @@ use super::entity::waiver;
 use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
-/// Which waivers a list has.
 #[derive(Debug, Clone, Default)]
 pub struct WaiverFilter {
-    /// Those of this agent.
     pub agent: Option<Uuid>,
-    /// Those of this policy.
     pub policy: Option<String>,
-    /// Whether those that have ended too.
+    /// Whether ended ones are included.
     pub ended: bool,
 }
 
-/// The waivers in force of these agents, oldest first.
+/// The waivers of these agents that are in force, oldest first.
 pub async fn waivers_of(
     on: &impl Handle,
     agents: &[Uuid],
@@ -35,12 +32,11 @@ pub async fn waivers_of(
         .await?)
 }
 
-/// The waiver with this identifier.
 pub async fn waiver_by_id(on: &impl Handle, id: Uuid) -> Result<Option<waiver::Model>, StoreError> {
     Ok(waiver::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// Waivers with identifiers below `before`, newest first.
+/// Matching waivers with identifiers below `before`, newest first.
 pub async fn waiver_page(
     on: &impl Handle,
     filter: &WaiverFilter,
@@ -65,7 +61,7 @@ pub async fn waiver_page(
     Ok(query.all(on.connection()).await?)
 }
 
-/// Waivers in force after that identifier, oldest first.
+/// Waivers in force with identifiers above `after`, oldest first.
 pub async fn waivers_in_force(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -82,7 +78,6 @@ pub async fn waivers_in_force(
 }
 
 impl Write {
-    /// Grants a waiver.
     pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
         waiver::Entity::insert(row.into_active_model())
             .exec_without_returning(self.connection())
@@ -90,7 +85,7 @@ impl Write {
         Ok(())
     }
 
-    /// Ends a waiver; returns whether it was in force until now.
+    /// Ends a waiver; returns whether it was in force.
     pub async fn waiver_end(
         &self,
         id: Uuid,
