@@ -10,11 +10,8 @@ use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
 
 impl Index {
-    /// Counts the domains of the agents that a search without filters finds. A facet lists only its most frequent
-    /// values; this counts all of them.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
+    /// Counts the domains of all agents that a search without filters finds; a facet lists only its most frequent
+    /// values.
     pub fn domains(&self, visible_to: &[String]) -> Result<u64, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
@@ -27,7 +24,7 @@ impl Index {
                 segments.push((column, held));
             }
         }
-        // Within one segment a value has one ordinal, so texts are compared only across segments.
+        // Within a segment a value has one ordinal, so texts are compared only across segments.
         if let [(_, held)] = segments.as_slice() {
             return Ok(u64::from(held.len()));
         }
@@ -47,7 +44,6 @@ impl Index {
     }
 }
 
-/// The ordinals that these documents hold.
 fn held(column: &StrColumn, seen: &SeenBits) -> Bits {
     let values = column.dictionary().num_terms();
     let mut held = Bits::none(u32::try_from(values).unwrap_or(u32::MAX));
