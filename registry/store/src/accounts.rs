@@ -4,7 +4,7 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
@@ -81,17 +81,26 @@ pub async fn token_by_hash(
     on: &impl Handle,
     hash: &str,
 ) -> Result<Option<(token::Model, account::Model)>, StoreError> {
-    let Some(token) = token::Entity::find()
+    let token = token::Entity::find()
         .filter(token::Column::Hash.eq(hash))
         .one(on.connection())
-        .await?
-    else {
+        .await?;
+    with_account(on, token, |token| token.account_id).await
+}
+
+/// A row with the account that it belongs to, if both exist.
+pub(super) async fn with_account<M>(
+    on: &impl Handle,
+    row: Option<M>,
+    account_of: fn(&M) -> Uuid,
+) -> Result<Option<(M, account::Model)>, StoreError> {
+    let Some(row) = row else {
         return Ok(None);
     };
-    let account = account::Entity::find_by_id(token.account_id)
+    let account = account::Entity::find_by_id(account_of(&row))
         .one(on.connection())
         .await?;
-    Ok(account.map(|account| (token, account)))
+    Ok(account.map(|account| (row, account)))
 }
 
 pub async fn token_by_id(on: &impl Handle, id: Uuid) -> Result<Option<token::Model>, StoreError> {
@@ -118,16 +127,14 @@ pub async fn token_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<token::Model>, StoreError> {
-    let mut query = token::Entity::find()
-        .order_by_desc(token::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(token::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(token::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+    use token::Column as C;
+    Ok(token::Entity::find()
+        .apply_if(before, |query, before| query.filter(C::Id.lt(before)))
+        .apply_if(of, |query, account| query.filter(C::AccountId.eq(account)))
+        .order_by_desc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 pub async fn account_page(
@@ -135,13 +142,13 @@ pub async fn account_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account::Model>, StoreError> {
-    let mut query = account::Entity::find()
-        .order_by_desc(account::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    use account::Column as C;
+    Ok(account::Entity::find()
+        .apply_if(before, |query, before| query.filter(C::Id.lt(before)))
+        .order_by_desc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 /// The usable accounts with this main role.
@@ -180,10 +187,7 @@ impl Write {
     }
 
     pub async fn account_insert(&self, row: account::Model) -> Result<(), StoreError> {
-        account::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Updates an account's roles and whether it may be used.
@@ -241,10 +245,7 @@ impl Write {
     }
 
     pub async fn token_insert(&self, row: token::Model) -> Result<(), StoreError> {
-        token::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     pub async fn token_delete(&self, id: Uuid) -> Result<bool, StoreError> {

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
 use a2a_registry_domain::ownership::DomainState;
-use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, Iterable, PaginatorTrait, QueryFilter,
-    QueryOrder, QuerySelect,
+    QueryOrder, QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
@@ -175,7 +175,22 @@ pub async fn agents_listed_of(
     domains: &[i64],
     restricted: bool,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let held = Query::select()
+    let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
+    let mut query = agent::Entity::find()
+        .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
+        .filter(agent::Column::RetiredAt.is_null())
+        .filter(agent::Column::Lifecycle.is_in(listed))
+        .filter(Expr::exists(holds_of_each(None)).not())
+        .order_by_asc(agent::Column::Id);
+    if !restricted {
+        query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));
+    }
+    Ok(query.all(on.connection()).await?)
+}
+
+/// The holds of each agent of the query that contains this one: of one kind, or all.
+pub(super) fn holds_of_each(kind: Option<Hold>) -> SelectStatement {
+    let mut holds = Query::select()
         .column(hold::Column::AgentId)
         .from(hold::Entity)
         .and_where(
@@ -183,17 +198,10 @@ pub async fn agents_listed_of(
                 .equals((agent::Entity, agent::Column::Id)),
         )
         .take();
-    let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
-    let mut query = agent::Entity::find()
-        .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
-        .filter(agent::Column::RetiredAt.is_null())
-        .filter(agent::Column::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
-        .order_by_asc(agent::Column::Id);
-    if !restricted {
-        query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));
+    if let Some(kind) = kind {
+        holds.and_where(hold::Column::Hold.eq(kind.as_str()));
     }
-    Ok(query.all(on.connection()).await?)
+    holds
 }
 
 /// A page of all agents with ids above `after`, by id, retired ones included.
@@ -202,13 +210,13 @@ pub async fn agents_walk(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let mut query = agent::Entity::find()
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    use agent::Column as C;
+    Ok(agent::Entity::find()
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
+        .order_by_asc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 /// The ids and audiences of agents that are not retired, with ids above `after`, by id.
@@ -217,17 +225,18 @@ pub async fn agent_audiences(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
-    let mut query = agent::Entity::find()
+    use agent::Column as C;
+    Ok(agent::Entity::find()
         .select_only()
-        .columns([agent::Column::Id, agent::Column::Audience])
-        .filter(agent::Column::Audience.is_not_null())
-        .filter(agent::Column::RetiredAt.is_null())
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.into_tuple().all(on.connection()).await?)
+        .columns([C::Id, C::Audience])
+        .filter(C::Audience.is_not_null())
+        .filter(C::RetiredAt.is_null())
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
+        .order_by_asc(C::Id)
+        .limit(limit)
+        .into_tuple()
+        .all(on.connection())
+        .await?)
 }
 
 /// Agents that are shown to the audience of a collection.

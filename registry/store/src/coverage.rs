@@ -12,7 +12,8 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{agent, domain, hold, source, source_registrant, version, version_source};
+use super::agents::holds_of_each;
+use super::entity::{agent, domain, source, source_registrant, version, version_source};
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
@@ -168,14 +169,6 @@ pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, 
 /// The number of live card sources registered from a network without an account that have no publicly listed agent. An
 /// approved but hidden agent counts as pending, so that whoever nominated it does not learn of it.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let approved = Query::select()
         .column(agent::Column::Id)
@@ -183,7 +176,7 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .and_where(agent::Column::ApprovedVersion.is_not_null())
         .and_where(agent::Column::Lifecycle.is_in(listed))
         .and_where(agent::Column::Visibility.eq(Visibility::Public.as_str()))
-        .and_where(Expr::exists(held).not())
+        .and_where(Expr::exists(holds_of_each(None)).not())
         .take();
     let waits = Condition::any()
         .add(source::Column::AgentId.is_null())

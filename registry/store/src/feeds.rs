@@ -4,6 +4,7 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
+use super::accounts::with_account;
 use super::entity::{account, feed};
 use super::{Handle, StoreError, Write};
 
@@ -11,17 +12,11 @@ pub async fn feed_by_hash(
     on: &impl Handle,
     hash: &str,
 ) -> Result<Option<(feed::Model, account::Model)>, StoreError> {
-    let found = feed::Entity::find()
+    let feed = feed::Entity::find()
         .filter(feed::Column::Hash.eq(hash))
         .one(on.connection())
         .await?;
-    let Some(found) = found else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(found.account_id)
-        .one(on.connection())
-        .await?;
-    Ok(account.map(|account| (found, account)))
+    with_account(on, feed, |feed| feed.account_id).await
 }
 
 pub async fn feed_of(on: &impl Handle, account: Uuid) -> Result<Option<feed::Model>, StoreError> {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
@@ -35,13 +36,13 @@ pub async fn group_page(
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account_group::Model>, StoreError> {
-    let mut query = account_group::Entity::find()
-        .order_by_desc(account_group::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account_group::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    use account_group::Column as C;
+    Ok(account_group::Entity::find()
+        .apply_if(before, |query, before| query.filter(C::Id.lt(before)))
+        .order_by_desc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreError> {
@@ -178,10 +179,7 @@ pub async fn groups_of(
 
 impl Write {
     pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
-        account_group::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Deletes a group and its memberships.

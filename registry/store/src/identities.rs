@@ -52,10 +52,7 @@ pub async fn used_attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
 
 impl Write {
     pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
-        identity::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     pub async fn identity_update(&self, row: &identity::Model) -> Result<(), StoreError> {

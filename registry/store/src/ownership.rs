@@ -6,7 +6,7 @@ use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, OnConflict, Query};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
@@ -268,11 +268,8 @@ impl Write {
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
-        owner_marks::Entity::insert(owner_marks::ActiveModel::from(row))
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], Some(known))
+            .await
     }
 
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
@@ -293,11 +290,7 @@ impl Write {
         let known = OnConflict::columns([C::DomainId, C::Kid])
             .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
             .to_owned();
-        enrolled_key::Entity::insert(active)
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([active], Some(known)).await
     }
 
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {

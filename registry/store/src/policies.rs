@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, QueryTrait,
 };
 
 use super::connect::advisory_lock;
@@ -56,16 +56,15 @@ pub async fn policy_set_page(
     limit: u64,
 ) -> Result<Vec<PolicySetHead>, StoreError> {
     use policy_set::Column as C;
-    let mut query = policy_set::Entity::find()
+    Ok(policy_set::Entity::find()
         .select_only()
         .columns([C::Number, C::Author, C::Reason, C::CreatedAt])
-        .order_by_desc(policy_set::Column::Number)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(policy_set::Column::Number.lt(before));
-    }
-    let heads = query.into_model::<PolicySetHead>();
-    Ok(heads.all(on.connection()).await?)
+        .apply_if(before, |query, before| query.filter(C::Number.lt(before)))
+        .order_by_desc(C::Number)
+        .limit(limit)
+        .into_model()
+        .all(on.connection())
+        .await?)
 }
 
 impl Write {
@@ -78,9 +77,6 @@ impl Write {
     }
 
     pub async fn policy_set_insert(&self, row: policy_set::Model) -> Result<(), StoreError> {
-        policy_set::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 }

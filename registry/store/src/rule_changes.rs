@@ -8,13 +8,14 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::signature::SignatureState;
-use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait as _, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
+use super::agents::holds_of_each;
 use super::entity::{agent, decision, domain, hold, review, version};
 use super::rows::MAX_VALUES;
 use super::{Handle, Kept, StoreError, Write};
@@ -100,13 +101,7 @@ pub async fn agents_with_hold(
         .from(hold::Entity)
         .and_where(hold::Column::Hold.eq(hold.as_str()))
         .take();
-    Ok(agent::Entity::find()
-        .select_only()
-        .columns([agent::Column::Id, agent::Column::Domain])
-        .filter(agent::Column::Id.in_subquery(held))
-        .into_tuple()
-        .all(on.connection())
-        .await?)
+    agents_where(on, agent::Column::Id.in_subquery(held)).await
 }
 
 /// The agents without this hold that are not retired, each with its domain's name.
@@ -115,20 +110,19 @@ pub async fn agents_without_hold(
     hold: Hold,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     // PostgreSQL would read all of a long `NOT IN` for each agent.
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .and_where(hold::Column::Hold.eq(hold.as_str()))
-        .take();
+    let is_free = Expr::exists(holds_of_each(Some(hold))).not();
+    let free = agent::Column::RetiredAt.is_null().and(is_free);
+    agents_where(on, free).await
+}
+
+async fn agents_where(
+    on: &impl Handle,
+    condition: SimpleExpr,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
         .columns([agent::Column::Id, agent::Column::Domain])
-        .filter(agent::Column::RetiredAt.is_null())
-        .filter(Expr::exists(held).not())
+        .filter(condition)
         .into_tuple()
         .all(on.connection())
         .await?)
@@ -169,13 +163,12 @@ pub async fn count_open_admissions(
     after: Option<Uuid>,
 ) -> Result<u64, StoreError> {
     use review::Column as C;
-    let mut query = review::Entity::find()
+    Ok(review::Entity::find()
         .filter(C::State.eq(ReviewState::Open.as_str()))
-        .filter(C::Kind.eq(ReviewKind::Admission.as_str()));
-    if let Some(after) = after {
-        query = query.filter(C::Id.gt(after));
-    }
-    Ok(query.count(on.connection()).await?)
+        .filter(C::Kind.eq(ReviewKind::Admission.as_str()))
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
+        .count(on.connection())
+        .await?)
 }
 
 impl Write {

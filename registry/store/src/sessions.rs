@@ -3,9 +3,11 @@
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait,
 };
 use uuid::Uuid;
 
+use super::accounts::with_account;
 use super::entity::{account, session, token};
 use super::{Handle, StoreError, Write};
 
@@ -33,16 +35,12 @@ pub async fn session_by_hash(
     hash: &str,
     now: i64,
 ) -> Result<Option<(session::Model, account::Model)>, StoreError> {
-    let query = session::Entity::find()
+    let session = session::Entity::find()
         .filter(session::Column::Hash.eq(hash))
-        .filter(live(now));
-    let Some(session) = query.one(on.connection()).await? else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(session.account_id)
+        .filter(live(now))
         .one(on.connection())
         .await?;
-    Ok(account.map(|account| (session, account)))
+    with_account(on, session, |session| session.account_id).await
 }
 
 pub async fn session_by_id(
@@ -79,25 +77,20 @@ pub async fn session_page(
     limit: u64,
     now: i64,
 ) -> Result<Vec<session::Model>, StoreError> {
-    let mut query = session::Entity::find()
+    use session::Column as C;
+    Ok(session::Entity::find()
         .filter(live(now))
-        .order_by_desc(session::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(session::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(session::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+        .apply_if(before, |query, before| query.filter(C::Id.lt(before)))
+        .apply_if(of, |query, account| query.filter(C::AccountId.eq(account)))
+        .order_by_desc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 impl Write {
     pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
-        session::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Replaces a session's secret; returns whether its hash was `old`.

@@ -27,15 +27,10 @@ impl Write {
             key: Set(key.into()),
             value: Set(value.into()),
         };
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .update_column(setting::Column::Value)
-                    .to_owned(),
-            )
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        let conflict = OnConflict::column(setting::Column::Key)
+            .update_column(setting::Column::Value)
+            .to_owned();
+        self.insert_rows([row], Some(conflict)).await
     }
 }
 
@@ -70,12 +65,10 @@ impl Store {
             )
             .exec_without_returning(write.connection())
             .await?;
-        let kept = locked(&write, setting::Entity::find_by_id(key))
-            .one(write.connection())
-            .await?;
-        if let Some(kept) = kept.filter(|kept| is_right(&kept.value)) {
+        let kept = setting_locked(&write, key).await?;
+        if let Some(kept) = kept.filter(|kept| is_right(kept)) {
             write.commit().await?;
-            return Ok(kept.value);
+            return Ok(kept);
         }
         write.setting_put(key, fresh).await?;
         write.commit().await?;

@@ -4,34 +4,27 @@ use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    Select,
 };
 use uuid::Uuid;
 
-use super::entity::{agent, break_glass, hold, review};
+use super::agents::holds_of_each;
+use super::entity::{agent, break_glass, review};
 use super::{Handle, StoreError, Write};
 
 /// Agents with ids above `after` that have a served version, and no hold `recertify`.
 fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
     use agent::Column as C;
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(hold::Column::Hold.eq(Hold::Recertify.as_str()))
-        .and_where(Expr::col((hold::Entity, hold::Column::AgentId)).equals((agent::Entity, C::Id)))
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
-    let query = agent::Entity::find()
+    agent::Entity::find()
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
         .filter(C::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
+        .filter(Expr::exists(holds_of_each(Some(Hold::Recertify))).not())
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
         .order_by_asc(C::Id)
-        .limit(limit);
-    match after {
-        Some(after) => query.filter(C::Id.gt(after)),
-        None => query,
-    }
+        .limit(limit)
 }
 
 async fn ids(on: &impl Handle, query: Select<agent::Entity>) -> Result<Vec<Uuid>, StoreError> {
@@ -98,12 +91,12 @@ pub async fn break_glasses_in_force(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<break_glass::Model>, StoreError> {
-    let query = in_state(ReviewState::Open).limit(limit);
-    let query = match after {
-        Some(after) => query.filter(break_glass::Column::ReviewId.gt(after)),
-        None => query,
-    };
-    Ok(query.all(on.connection()).await?)
+    use break_glass::Column as C;
+    Ok(in_state(ReviewState::Open)
+        .apply_if(after, |query, after| query.filter(C::ReviewId.gt(after)))
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 fn in_state(state: ReviewState) -> Select<break_glass::Entity> {

@@ -3,7 +3,8 @@
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
 use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
@@ -44,14 +45,14 @@ pub async fn vectors_walk(
     model: &str,
     after: Option<Uuid>,
 ) -> Result<Vec<agent_vectors::Model>, StoreError> {
-    let mut query = agent_vectors::Entity::find()
-        .filter(agent_vectors::Column::ModelId.eq(model))
-        .order_by_asc(agent_vectors::Column::AgentId)
-        .limit(VECTORS_WALK);
-    if let Some(after) = after {
-        query = query.filter(agent_vectors::Column::AgentId.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    use agent_vectors::Column as C;
+    Ok(agent_vectors::Entity::find()
+        .filter(C::ModelId.eq(model))
+        .apply_if(after, |query, after| query.filter(C::AgentId.gt(after)))
+        .order_by_asc(C::AgentId)
+        .limit(VECTORS_WALK)
+        .all(on.connection())
+        .await?)
 }
 
 pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreError> {

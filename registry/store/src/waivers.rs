@@ -1,7 +1,9 @@
 //! Waivers of policies: granted, ended, and never deleted.
 
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+};
 use uuid::Uuid;
 
 use super::entity::waiver;
@@ -67,22 +69,19 @@ pub async fn waivers_in_force(
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    let mut query = waiver::Entity::find()
-        .filter(waiver::Column::EndedAt.is_null())
-        .order_by_asc(waiver::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(waiver::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    use waiver::Column as C;
+    Ok(waiver::Entity::find()
+        .filter(C::EndedAt.is_null())
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
+        .order_by_asc(C::Id)
+        .limit(limit)
+        .all(on.connection())
+        .await?)
 }
 
 impl Write {
     pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
-        waiver::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
     /// Ends a waiver; returns whether it was in force.
