@@ -1,5 +1,3 @@
-//! A table with its references and indexes, and the migration that creates such tables.
-
 use sea_orm_migration::prelude::*;
 
 pub(crate) struct CreateTables {

@@ -1,5 +1,3 @@
-//! Search response: hits, counts and hints.
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -41,8 +39,8 @@ pub struct HitRow {
     pub entry: Vec<u8>,
     /// `None` without a text. Comparable only within one response, and among hits that are equally weak.
     pub score: Option<f32>,
-    /// Whether the hit matches poorly: it has only words that say little about the query, and is not close in meaning.
-    /// Sorted by relevance, weak hits come after all others.
+    /// Whether the hit has only words that say little about the query, and is not close in meaning. Sorted by
+    /// relevance, weak hits come after all others.
     pub weak: bool,
     /// The next page continues after it.
     pub position: SortPosition,
@@ -64,7 +62,6 @@ impl HitRow {
     }
 }
 
-/// Collects hits up to a limit of bytes.
 pub(super) struct BoundedHits {
     pub hits: Vec<HitRow>,
     left: Option<usize>,
@@ -123,7 +120,6 @@ pub struct FacetCounts {
     pub other_count: u64,
 }
 
-/// A suggestion for a better search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     pub kind: HintKind,
@@ -169,7 +165,6 @@ impl HintKind {
 pub struct Suggestion {
     /// The whole name, skill or tag, as the card spells it.
     pub text: String,
-    /// Kind of the completed text.
     pub kind: SuggestionKind,
     /// Visible, listed agents that have it.
     pub count: u64,

@@ -8,7 +8,6 @@ const BLOCK: usize = 64;
 /// With more different beginnings than this, every block counts as one with a word.
 const MAX_SOUGHT: usize = 24;
 
-/// The bit that distinguishes ASCII capitals from small letters.
 const CASE: u8 = 0x20;
 
 /// A set of the first two bytes of words, without their case.

@@ -1,5 +1,3 @@
-//! The best matches of one segment, by their ranks.
-
 use tantivy::DocId;
 use uuid::Uuid;
 

@@ -10,7 +10,6 @@ use tantivy::{BitSet, DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINA
 /// Documents per decoded block of postings; skipping pays only for gaps larger than that.
 const POSTINGS_BLOCK: u32 = 128;
 
-/// A set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bits(Vec<u64>);
 
@@ -88,7 +87,6 @@ impl Bits {
         }
     }
 
-    /// The first document of the set at or after this one.
     fn first_from(&self, document: DocId) -> Option<DocId> {
         let first = document as usize / 64;
         let words = self.0.iter().enumerate().skip(first);

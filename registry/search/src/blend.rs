@@ -28,8 +28,8 @@ use crate::vectors::Similarity;
 
 /// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
 const WORDS_WEIGHT: Score = 0.7;
-/// Part of the query's maximum full-text score from which the best match covers the query; below it the full-text
-/// weight is lower.
+/// Share of the query's maximum full-text score from which the best match covers the query; below it full text weighs
+/// less.
 const COVERED: Score = 0.5;
 
 /// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
@@ -46,14 +46,12 @@ pub(super) enum Balance {
     MeaningAlone,
 }
 
-/// The nearest neighbours of a search, ready to be combined with its full-text matches.
 #[derive(Debug, Clone)]
 pub(super) struct Blend {
     pub meant: Arc<NearAgents>,
     pub balance: Balance,
 }
 
-/// Normalisation of a query's full-text scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct WordScale {
     best: Score,
@@ -164,7 +162,6 @@ impl Blended {
         reasons
     }
 
-    /// Explains the combined score and its parts, around the explanation of the full-text score.
     pub fn explanation(self, words: Option<Explanation>) -> Explanation {
         let what = match self.balance {
             Balance::Weighed => "weighed sum of words and meaning:",
@@ -212,8 +209,7 @@ impl Blended {
     }
 }
 
-/// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` matches full text and
-/// neighbours together.
+/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbours.
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,

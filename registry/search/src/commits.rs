@@ -31,7 +31,6 @@ impl Index {
         outcome
     }
 
-    /// Commits the events that were applied without a commit.
     pub fn commit_applied(&self) -> Result<(), IndexError> {
         damage::guarded(|| self.commit(Vec::new(), &[], self.applied_seq(), 1))
     }

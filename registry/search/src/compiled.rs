@@ -13,7 +13,6 @@ use super::rescore::RESCORED;
 use super::schema::Fields;
 
 pub struct CompiledQuery {
-    /// The state of the index that the query runs on.
     pub searcher: Searcher,
     /// Text and filters; the same object that [`Index::search`] runs.
     pub query: Box<dyn Query>,

@@ -1,5 +1,3 @@
-//! Resource limits of the index.
-
 use super::facets::FacetLimits;
 
 #[derive(Debug, Clone)]

@@ -3,8 +3,7 @@
 use a2a_registry_domain::facet::FacetMap;
 use uuid::Uuid;
 
-/// The longest filter, facet or lookup value in bytes. Longer ones are left out of the index, so they can be neither
-/// filtered by nor counted.
+/// The longest filter, facet or lookup value in bytes. Longer ones are left out of the index.
 pub const MAX_VALUE_BYTES: usize = 1024;
 
 /// The longest text in bytes that is searched and highlighted per field of an agent; the rest is cut.
@@ -33,7 +32,6 @@ pub struct Document {
     pub name: String,
     pub description: String,
     pub provider: String,
-    /// In the card's order.
     pub skills: Vec<SkillText>,
     /// Texts of the card outside its model, searched at a low weight.
     pub other_texts: Vec<String>,
@@ -43,8 +41,7 @@ pub struct Document {
     pub visible_to: Vec<String>,
     /// Identifier in catalogs; empty if they do not list the agent.
     pub identifier: String,
-    /// Further values to filter by exactly and to count, each with its path; at most
-    /// [`MAX_ATTRIBUTES`](super::MAX_ATTRIBUTES).
+    /// Further values to filter by exactly and to count, each with its path; at most `MAX_ATTRIBUTES`.
     pub attributes: Vec<(String, String)>,
     /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`,
     /// `name:…`.

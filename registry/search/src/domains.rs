@@ -1,5 +1,3 @@
-//! Number of distinct domains of the agents that a caller finds.
-
 use std::collections::HashSet;
 
 use a2a_registry_domain::facet::Facet;
@@ -10,8 +8,7 @@ use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
 
 impl Index {
-    /// Counts the domains of all agents that a search without filters finds; a facet lists only its most frequent
-    /// values.
+    /// Counts the domains of all agents that a search without filters finds; a facet lists only frequent values.
     pub fn domains(&self, visible_to: &[String]) -> Result<u64, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;

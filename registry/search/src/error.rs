@@ -9,21 +9,13 @@ pub enum IndexError {
     /// The index was never built, has another schema, or its folder was removed. Searches still run as long as the
     /// index is mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
     #[error("the search index needs a rebuild: {reason}")]
-    NeedsRebuild {
-        reason: String,
-    },
+    NeedsRebuild { reason: String },
     /// More changed agents wait than the overlay can hide, so a response could show hidden ones. The error ends when
     /// the follower has caught up.
     #[error("the search index is too far behind: {waiting} changed agents wait for it")]
-    Behind {
-        /// Changed agents in the overlay.
-        waiting: usize,
-    },
+    Behind { waiting: usize },
     #[error("too many {what}: at most {limit}")]
-    TooMany {
-        what: &'static str,
-        limit: usize,
-    },
+    TooMany { what: &'static str, limit: usize },
     /// A page position belongs to another sort order than the requested one.
     #[error("the page position does not fit the order")]
     Position,
@@ -38,7 +30,6 @@ pub enum IndexError {
     /// The search library failed; the last good state stays in use.
     #[error("search index: {0}")]
     Engine(#[from] tantivy::TantivyError),
-    /// The vectors of agents cannot be read.
     #[error("semantic search: {0}")]
     Vectors(#[from] VectorsError),
     #[error("search index: stored data is damaged: {0}")]
@@ -66,7 +57,6 @@ impl IndexError {
         signs.iter().any(|sign| text.contains(sign))
     }
 
-    /// Whether only a rebuild helps.
     pub fn needs_rebuild(&self) -> bool {
         matches!(self, Self::NeedsRebuild { .. })
     }

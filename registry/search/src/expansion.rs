@@ -1,5 +1,4 @@
-//! Query expansion: other forms that count for a word of a query, namely synonyms, corrections of typing errors, and
-//! words with a prefix.
+//! Query expansion: synonyms, corrections of typing errors and words with a prefix count for a word of a query.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -58,7 +57,6 @@ impl Member {
         }
     }
 
-    /// The forms that find texts with the member.
     fn forms(&self) -> Vec<String> {
         match self {
             Self::Stem(stem) => vec![stem.clone()],
@@ -154,7 +152,6 @@ fn forms(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds to each word of a query the forms that count for it.
 pub(super) fn expand(
     fields: &Fields,
     query: &mut QueryText,
@@ -197,7 +194,6 @@ fn add_stems(
     Ok(())
 }
 
-/// The words of agents that match a prefix.
 pub(super) struct ExpandedPrefix {
     pub word: QueryWord,
     /// Whether further words have the prefix, which are ignored.

@@ -70,7 +70,6 @@ fn conceal(explanation: &mut Value) {
 /// The most terms of a query whose computation is shown in full; beyond it only the terms that matter most are shown.
 const MAX_TERMS: usize = 64;
 
-/// What explanations of a page's hits are computed from.
 #[derive(Clone, Copy)]
 pub(super) struct Explainer<'a> {
     prepared: &'a PreparedQuery,
@@ -181,7 +180,6 @@ fn first_score(place: &SortValue, added: RescoreGain, blended: Option<Blended>) 
     score.map(|score| score - added.sum())
 }
 
-/// Explains a score that includes the rescoring gain.
 fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
     if added == RescoreGain::default() {
         return first;

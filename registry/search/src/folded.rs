@@ -22,7 +22,6 @@ pub(super) struct FoldedMatches {
     groups: HashMap<u32, FoldedGroup>,
 }
 
-/// The matching members of one group.
 #[derive(Debug, Clone)]
 pub(super) struct FoldedGroup {
     pub head: GroupHead,
@@ -39,7 +38,6 @@ pub(super) struct GroupHead {
     pub segment: usize,
     pub document: DocId,
     pub rank: u64,
-    /// Whether it is a semantic neighbour.
     pub is_near: bool,
 }
 
@@ -68,7 +66,6 @@ impl FoldedMatches {
         None
     }
 
-    /// Adds a match to its group.
     pub fn add(&mut self, duplicate: Duplicate, rank: u64, is_near: bool) {
         let one = FoldedGroup {
             head: GroupHead {
@@ -129,7 +126,6 @@ impl FoldedGroup {
     }
 }
 
-/// The matching groups of all segments.
 #[derive(Debug, Default)]
 pub(super) struct FoldedGroups(HashMap<u32, FoldedGroup>);
 
@@ -149,7 +145,6 @@ impl FoldedGroups {
         self.0.values().map(|group| group.count - 1).sum()
     }
 
-    /// The matching duplicates of a head, if it has any.
     pub fn duplicates(&self, groups: &Groups, head: DocAddress) -> Option<Duplicates> {
         let number = groups.find(head)?.group;
         self.0.get(&number)?.duplicates(groups.members(number))

@@ -46,7 +46,6 @@ pub(super) struct Groups {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Duplicate {
     pub document: DocId,
-    /// Number of its group.
     pub group: u32,
     /// Its place in the order of the group, from 0.
     pub place: u32,
@@ -136,7 +135,6 @@ impl Groups {
     }
 }
 
-/// The columns of a segment that decide on groups.
 struct GroupColumns {
     high: Column<u64>,
     low: Column<u64>,

@@ -18,7 +18,6 @@ const FRAGMENT: usize = 160;
 /// Approximate bytes of the excerpt before its first match.
 const LEAD: usize = 40;
 
-/// The words of a query, prepared for finding them in many texts.
 pub(super) struct Highlighter {
     /// All matching forms, each with the number of its word.
     forms: Vec<(String, u32)>,
@@ -239,7 +238,6 @@ const fn field(kind: TextKind) -> Option<&'static str> {
     })
 }
 
-/// The excerpt of a text around its first match.
 fn fragment(
     field: &'static str,
     skill: Option<&str>,

@@ -41,8 +41,7 @@ struct Narrowing {
 }
 
 impl Inner {
-    /// Hints for a search with this many matches and this first hit. All counts are restricted to agents that the
-    /// caller may see.
+    /// Hints for a search with this many matches and this first hit. Only agents that the caller may see are counted.
     pub(super) fn hints(
         &self,
         request: &SearchRequest,
@@ -78,7 +77,6 @@ impl Inner {
         Ok(view.searcher.search(&query, &Count)? as u64)
     }
 
-    /// Words that no visible agent uses.
     fn unknown_words(
         &self,
         request: &SearchRequest,

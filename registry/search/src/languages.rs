@@ -12,7 +12,6 @@ use tantivy::termdict::TermDictionary;
 
 use super::folding::fold;
 
-/// A language whose stems are terms of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     German,
@@ -161,7 +160,7 @@ pub(super) fn stem(written: &str, folded: &str) -> Option<String> {
 struct FunctionWord {
     /// The languages in which it is a function word.
     languages: u8,
-    /// Those of them in which alone it has a meaning.
+    /// Those of them that it identifies: it has no meaning in any other language.
     told: u8,
     /// Whether it is removed from every query: English words, and those of other scripts.
     always: bool,
@@ -208,13 +207,11 @@ pub(super) fn is_stop_word(word: &str) -> bool {
         || (word.starts_with(hiragana) && word.chars().all(hiragana))
 }
 
-/// Whether a folded word is a stop word in one of these languages.
 pub(super) fn is_stop_word_of(languages: Languages, word: &str) -> bool {
     let known = WORDS.get(word);
     known.is_some_and(|known| known.languages & languages.0 != 0)
 }
 
-/// Counts of function words in a text, by language.
 #[derive(Debug, Clone, Copy, Default)]
 struct Evidence {
     english: u32,

@@ -212,7 +212,6 @@ fn next_mark(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The languages of the texts joined in `written`.
 pub(super) fn written_languages(written: &str) -> Languages {
     match texts(written).next() {
         Some((TextKind::Languages, letters)) => Languages::of_letters(letters),
@@ -259,7 +258,6 @@ impl Tokenizer for LayoutTokenizer {
     }
 }
 
-/// Layout state of a part.
 #[derive(Default)]
 struct PartLayout {
     tokens: Vec<Token>,

@@ -31,7 +31,6 @@ const KEYS: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
     pub filters: Filters,
-    /// The caller's visibility labels.
     pub visible_to: Vec<String>,
     /// Only agents first seen after this time; microseconds since 1970 UTC.
     pub created_after: Option<i64>,
@@ -174,7 +173,6 @@ struct ListCollector<'a> {
     request: &'a ListRequest,
 }
 
-/// A key of the order in one segment.
 enum KeyColumn {
     Text(Option<StrColumn>),
     Time(Column<i64>),

@@ -146,7 +146,6 @@ impl NearAgents {
         }
     }
 
-    /// Whether a neighbour reaches the similarity cutoff.
     pub fn is_close(&self, similarity: Similarity) -> bool {
         similarity.mean() >= self.cutoff
     }

@@ -8,7 +8,6 @@ use super::layout::part_of;
 /// The greatest distance, in positions, at which two words are near each other.
 const NEAR: u32 = 5;
 
-/// Two words of a query, by index.
 type Pair = (usize, usize);
 
 #[derive(Debug, Clone, Default)]
@@ -104,8 +103,7 @@ fn follows(left: &[u32], right: &[u32]) -> Score {
 fn nearness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;
     for (at, place) in left.iter().enumerate() {
-        // Positions repeat (names and tags count several times, and all positions past a skill's limit are one), and
-        // nothing is nearer than adjacent words.
+        // Positions repeat: names and tags count several times, and all positions past a skill's limit are one.
         if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
             continue;
         }

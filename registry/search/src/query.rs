@@ -34,7 +34,6 @@ struct Demands {
 }
 
 impl Demands {
-    /// The query for the words, restricted by these demands.
     fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
         if self.required.is_empty() && self.excluded.is_empty() {
             return words;
@@ -175,7 +174,6 @@ pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
     Box::new(Explained(Box::new(DisjunctionMaxQuery::new(any))))
 }
 
-/// One form, whose score has this weight.
 pub(super) fn form_query(fields: &Fields, form: &str, weight: Score) -> Box<dyn Query> {
     let term = Term::from_field_text(fields.text, form);
     let query = TermQuery::new(term, IndexRecordOption::WithFreqs);

@@ -31,11 +31,9 @@ pub(super) struct ScoreParts {
     /// Full-text score without the rescoring gain; `None` if full text does not count.
     pub words: Option<Score>,
     pub added: RescoreGain,
-    /// How full text was combined with the semantic score.
     pub blended: Option<Blended>,
 }
 
-/// A document whose score is explained, and the query.
 pub(super) struct Reasons<'a> {
     pub fields: &'a Fields,
     pub searcher: &'a Searcher,
@@ -48,7 +46,6 @@ pub(super) struct Reasons<'a> {
     pub written: &'a str,
 }
 
-/// A form of a word in the texts of an agent.
 #[derive(Default)]
 pub(super) struct FoundForm {
     /// The word as spelled in the text that has most of it, folded.
@@ -65,7 +62,6 @@ enum Member {
 
 pub(super) type FoundForms = HashMap<String, FoundForm>;
 
-/// A word of the query, with the form that gives the agent its score.
 pub(super) struct ScoredWord<'a> {
     word: &'a QueryWord,
     form: &'a str,
@@ -258,7 +254,6 @@ impl<'r> Reasons<'r> {
 }
 
 impl ScoredWord<'_> {
-    /// Where the agent has the word.
     fn reason(&self, skills: &[String]) -> String {
         let (members, verb) = self.places.named(skills);
         let surface = quoted(&self.places.surface);

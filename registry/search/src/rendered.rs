@@ -1,5 +1,3 @@
-//! Rendered hits and entries as the index stores them.
-
 use tantivy::TantivyDocument;
 use tantivy::schema::Value as _;
 

@@ -12,7 +12,6 @@ use crate::vectors::Vectors;
 /// The most words of a query that are searched for; further ones are ignored, which a hint reports.
 pub const MAX_QUERY_WORDS: usize = 32;
 
-/// The most hits of one search.
 pub const MAX_LIMIT: usize = 1_000;
 
 /// Only the first hits of a page are explained.
@@ -37,19 +36,16 @@ pub struct SearchRequest {
     pub sort: Sort,
     /// At most [`MAX_LIMIT`]. With 0 only total and facets are computed.
     pub limit: usize,
-    /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, but has at least one
-    /// hit.
+    /// The most bytes of the hits, if bounded: a page ends before the hit that would exceed them, after at least one.
     pub max_bytes: Option<usize>,
     /// Position in the same search after which the page continues.
     pub after: Option<SortPosition>,
     /// Counted over all matches.
     pub facets: Vec<Facet>,
-    /// Whether only one agent of each group of duplicates among the matches is a hit. Totals and facets count all
-    /// agents.
+    /// Whether of each group of duplicates only one agent is a hit. Totals and facets count all agents.
     pub grouped: bool,
     /// Whether the scores of the first [`MAX_EXPLAINED`] hits are explained.
     pub explain: bool,
-    /// What is read of each hit.
     pub parts: HitParts,
     pub meaning: Option<Meaning>,
 }
@@ -59,7 +55,6 @@ pub struct HitParts {
     pub hit: bool,
     /// The agent as rendered for catalogs.
     pub entry: bool,
-    /// Excerpts with words of the query.
     pub highlights: bool,
     /// The computation of an explained score as a tree, beside its sentences.
     pub computation: bool,
@@ -79,7 +74,6 @@ impl Default for HitParts {
 /// The semantic part of a query, which finds agents that express the same in other words.
 #[derive(Debug, Clone)]
 pub struct Meaning {
-    /// Of all agents.
     pub vectors: Arc<Vectors>,
     /// Of unit length, computed by the same model.
     pub query: Arc<[f32]>,
@@ -104,7 +98,6 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// The facets with values.
     pub(super) fn used(&self) -> impl Iterator<Item = (Facet, &[String])> {
         let lists = self.values.entries();
         let lists = lists.map(|(facet, values)| (facet, values.as_slice()));
@@ -147,7 +140,6 @@ impl Sort {
     }
 }
 
-/// Position of a hit in a sort order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SortPosition {
     /// Only in the order by relevance, where all weak hits come after the others.

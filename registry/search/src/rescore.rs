@@ -21,7 +21,6 @@ use super::seen::CountHolders as _;
 use super::statistics::Statistics;
 use super::syntax::ParsedQuery;
 
-/// The number of best candidates that are rescored.
 pub(super) const RESCORED: usize = 64;
 
 const SKILL_WEIGHT: Score = 0.4;
@@ -48,7 +47,6 @@ const SPARED: Score = 0.7;
 const K1: Score = 1.2;
 const B: Score = 0.75;
 
-/// A query, prepared for rescoring candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
     words: Vec<ScoredWord>,
@@ -77,7 +75,6 @@ enum WordKind {
     Written,
 }
 
-/// The score that rescoring adds to a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RescoreGain {
     skill: Score,
@@ -286,7 +283,6 @@ fn often(times: usize, length: Score) -> Score {
     times * (K1 + 1.0) / (times + K1 * length)
 }
 
-/// Postings of a form, and its weight.
 type FormPostings = (SegmentPostings, Score);
 
 struct RescoredSegment<'a> {

@@ -1,5 +1,3 @@
-//! Running a search: filter, text, page, hits.
-
 use std::sync::Arc;
 
 use a2a_registry_domain::trust::TrustLevel;
@@ -437,7 +435,6 @@ impl Index {
     }
 }
 
-/// Rejects a request beyond the limits.
 pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class.len());
     for (asked, limit, what) in [

@@ -40,7 +40,6 @@ pub(super) enum QueryPart {
     Words(String),
     /// Words that follow each other exactly as written.
     Phrase(String),
-    /// Prefix of a word.
     Beginning(String),
     Condition(Facet, String),
 }
@@ -98,7 +97,6 @@ pub fn asked_text(query: &str) -> Option<String> {
 #[derive(Default)]
 struct Reader {
     written: ParsedQuery,
-    /// Whether the query is a sentence.
     sentence: bool,
     /// Operands so far.
     parts: usize,
@@ -193,7 +191,6 @@ impl Reader {
         }
     }
 
-    /// Adds joined tokens as plain words.
     fn misread(&mut self, chain: &Chain<'_, '_>) {
         self.written.misread = true;
         for token in chain.iter().flatten() {

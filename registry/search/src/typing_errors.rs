@@ -133,7 +133,6 @@ fn used(
     Ok(used)
 }
 
-/// Sorts forms by the number of agents that hold them, most frequent first.
 fn most_used(
     fields: &Fields,
     forms: Vec<String>,

@@ -61,7 +61,7 @@ pub struct TaskBounds {
     pub anonymous: u64,
 }
 
-/// Whose tasks are counted together: those of an account, or of a sender without one.
+/// Tasks are counted by account, or without one by sender.
 type Holder = (Option<Uuid>, Option<i64>);
 
 #[derive(Debug, Clone)]
@@ -87,7 +87,6 @@ const fn holder(row: &Model) -> Holder {
     }
 }
 
-/// The identifiers of a holder's tasks.
 fn held((account, sender): Holder) -> Select<Entity> {
     let all = Entity::find()
         .select_only()
@@ -183,7 +182,6 @@ pub async fn task_heads(
     Ok(query.into_model().all(on.connection()).await?)
 }
 
-/// Those of these tasks that belong to the account and have not expired, in any order.
 pub async fn tasks_of(
     on: &impl Handle,
     account: Uuid,
@@ -294,8 +292,8 @@ impl Write {
         if surplus == 0 {
             return Ok(());
         }
-        // The position of a task among those of its sender, most recently changed first: the sender with the most tasks
-        // has the last.
+        // The position of a task among those of its sender, latest change first: whoever has the most tasks has the
+        // last.
         let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
         let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))

@@ -1,5 +1,3 @@
-//! Accounts and their tokens.
-
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{
@@ -151,7 +149,6 @@ pub async fn account_page(
         .await?)
 }
 
-/// The usable accounts with this main role.
 pub async fn accounts_enabled_as(
     on: &impl Handle,
     role: Role,

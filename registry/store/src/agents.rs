@@ -1,5 +1,3 @@
-//! Agents and their holds.
-
 use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
@@ -239,7 +237,6 @@ pub async fn agent_audiences(
         .await?)
 }
 
-/// Agents that are shown to the audience of a collection.
 pub async fn agents_naming_collection(
     on: &impl Handle,
     collection: Uuid,
@@ -306,7 +303,6 @@ impl Write {
         .await
     }
 
-    /// Removes a hold; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         self.changed.agents([&agent]);
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))

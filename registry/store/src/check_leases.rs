@@ -141,7 +141,6 @@ impl Write {
         Ok(query.one(self.connection()).await?)
     }
 
-    /// Domains whose address block is below its limit of visits.
     async fn in_free_network(&self, now: i64) -> Result<Condition, StoreError> {
         let busy = self.networks_busy(now).await?;
         let full = busy

@@ -10,7 +10,6 @@ use super::{Handle, Store, StoreError};
 
 /// The tolerated difference between the clocks of replicas, including the delay since the clock was read.
 const SKEW: i64 = 5 * MINUTE;
-/// No lease lasts longer than this.
 const LONGEST_LEASE: i64 = HOUR;
 
 struct Repair {

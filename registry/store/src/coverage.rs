@@ -259,7 +259,6 @@ impl Write {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    /// Withdraws an account's registrations of these sources.
     pub async fn registrations_end(
         &self,
         sources: &[i64],

@@ -5,11 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The most digests that are remembered. Reads of further damaged bodies fail too, and are remembered once an earlier
-/// one is repaired.
+/// The most digests that are remembered. Reads of further damaged bodies fail too, and are remembered after a repair.
 pub const MAX_DAMAGED_BODIES: usize = 1_000;
 
-/// The digests of damaged bodies, and which of them still have to be reported.
 #[derive(Debug, Default)]
 pub struct DamagedBodies {
     /// By digest, whether it was reported.
@@ -27,7 +25,6 @@ impl DamagedBodies {
         self.wake.notified().await;
     }
 
-    /// Digests that were not reported yet.
     pub fn unreported(&self, limit: usize) -> Vec<String> {
         let found = self.lock();
         let open = found.iter().filter(|(_, reported)| !**reported);

@@ -10,7 +10,6 @@ use sea_orm::{DbErr, RuntimeErr, sqlx};
 pub enum StoreErrorKind {
     /// The database does not respond in time, or has no free connection. A retry makes sense.
     Away,
-    /// The database is read-only, by its configuration or the permissions of the file.
     ReadOnly,
     Full,
     /// Another write came first, or a unique value exists already.

@@ -69,7 +69,6 @@ pub async fn group_names_among(
         .await?)
 }
 
-/// The groups of an origin, in no order.
 pub async fn groups_of_origin(
     on: &impl Handle,
     origin: &str,
@@ -96,7 +95,6 @@ pub async fn groups_by_ids(
         .await?)
 }
 
-/// The accounts in a group, by id.
 pub async fn members_of(
     on: &impl Handle,
     group: Uuid,
@@ -182,7 +180,6 @@ impl Write {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Deletes a group and its memberships.
     pub async fn group_delete(&self, id: Uuid) -> Result<(), StoreError> {
         group_member::Entity::delete_many()
             .filter(group_member::Column::GroupId.eq(id))

@@ -6,7 +6,6 @@ use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use super::events::CHANNEL;
 use super::{Handle as _, Store, StoreError};
 
-/// A connection that is notified of every append.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 

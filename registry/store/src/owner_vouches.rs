@@ -83,7 +83,6 @@ fn host(name: &str) -> &str {
     }
 }
 
-/// A host and the names above it.
 pub(super) fn zones(host: &str) -> impl Iterator<Item = &str> {
     let above = host.match_indices('.').map(|(dot, _)| &host[dot + 1..]);
     std::iter::once(host).chain(above)

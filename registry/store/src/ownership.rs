@@ -30,7 +30,6 @@ pub async fn challenges_of(
         .await?)
 }
 
-/// The unexpired challenges of an account, oldest first.
 pub async fn challenges_by(
     on: &impl Handle,
     account: Uuid,
@@ -231,8 +230,7 @@ impl Write {
         Ok(())
     }
 
-    /// Makes the next checks of unproved hosts below a name due at this time, as far as the account has registered
-    /// them.
+    /// Makes the next checks of unproved hosts below a name, of those the account has registered, due at this time.
     pub async fn checks_soon_below(
         &self,
         zone: &str,

@@ -50,7 +50,6 @@ pub async fn peer_candidates(
 }
 
 impl Write {
-    /// Replaces the registries that a catalog listed before.
     pub async fn peer_candidates_replace(
         &self,
         catalog: i64,

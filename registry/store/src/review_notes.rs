@@ -1,5 +1,3 @@
-//! What people write about reviews: approvals, comments and reports.
-
 use sea_orm::sea_query::{Expr, OnConflict, Query};
 use sea_orm::{
     ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -79,7 +77,6 @@ pub async fn comment_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreE
         .await?)
 }
 
-/// The reports in a review, oldest first.
 pub async fn reports_of(
     on: &impl Handle,
     review: Uuid,
@@ -148,7 +145,6 @@ impl Write {
         Ok(())
     }
 
-    /// Returns whether there was one.
     pub async fn approval_delete(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
         let outcome = review_approval::Entity::delete_by_id((review, account))
             .exec(self.connection())

@@ -114,7 +114,6 @@ fn approval_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-/// The break-glass approval by an account that a review confirms.
 fn broken_by(account: Uuid) -> SelectStatement {
     use break_glass::{Column as C, Entity};
     Query::select()

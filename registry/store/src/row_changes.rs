@@ -45,7 +45,6 @@ impl RowChanges {
     }
 }
 
-/// The rows that a write has changed so far.
 #[derive(Debug, Default)]
 pub(super) struct ChangedRows(Mutex<Changed>);
 

@@ -22,7 +22,6 @@ use super::{Handle, Kept, StoreError, Write};
 
 const IDS: usize = MAX_VALUES / 2;
 
-/// An agent whose served version was approved by a certain rule.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct ApprovedAgent {
     pub id: Uuid,
@@ -139,7 +138,6 @@ pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreErr
     Ok(ids.into_iter().collect())
 }
 
-/// The facts about these versions that the shipped policies read.
 pub async fn version_facts(
     on: &impl Handle,
     ids: &[Uuid],

@@ -1,5 +1,3 @@
-//! Searches that accounts have saved under a name.
-
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use uuid::Uuid;
@@ -29,7 +27,6 @@ impl Write {
             .await
     }
 
-    /// Returns whether there was one.
     pub async fn saved_search_delete(&self, account: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let outcome = saved_search::Entity::delete_many()
             .filter(saved_search::Column::AccountId.eq(account))

@@ -1,5 +1,3 @@
-//! Sessions on the pages.
-
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
@@ -29,7 +27,6 @@ fn live(now: i64) -> Condition {
         .add(by_token)
 }
 
-/// The live session with this hash, and its account.
 pub async fn session_by_hash(
     on: &impl Handle,
     hash: &str,
@@ -137,7 +134,6 @@ impl Write {
         Ok(())
     }
 
-    /// Deletes sessions that have ended.
     pub async fn sessions_forget(&self, now: i64) -> Result<u64, StoreError> {
         let outcome = session::Entity::delete_many()
             .filter(live(now).not())

@@ -13,7 +13,6 @@ use sea_orm::sqlx::{self, Connection as _};
 
 use super::{StoreError, StoreOptions};
 
-/// Suffix of SQLite's log beside a database.
 const LOG: &str = "-wal";
 
 /// Suffix of the file that exists beside a database until its first start is complete, so that an interrupted start can
@@ -74,7 +73,6 @@ async fn holds_registry(options: &StoreOptions) -> Result<bool, StoreError> {
     Ok(counted? > 0)
 }
 
-/// Marks a database that is about to be created as unfinished.
 pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());

@@ -66,7 +66,6 @@ pub async fn agents_past_term(
     ids(on, query).await
 }
 
-/// The break-glass approval that a review confirms.
 pub async fn break_glass_of(
     on: &impl Handle,
     review: Uuid,

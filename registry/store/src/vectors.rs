@@ -1,5 +1,3 @@
-//! Vectors of agents, and the progress of their models.
-
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
 use sea_orm::{
@@ -63,7 +61,6 @@ pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreEr
 }
 
 impl Store {
-    /// The stored model, or `fresh`, which is then stored.
     pub async fn model_get_or_put(&self, fresh: model::Model) -> Result<model::Model, StoreError> {
         if let Some(known) = model(self, &fresh.id).await? {
             return Ok(known);
@@ -100,7 +97,6 @@ impl Store {
         })
     }
 
-    /// Records that a model is used, in a write of its own.
     pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         write.model_used(model, at).await?;

@@ -43,7 +43,6 @@ impl VisitRequest {
     }
 }
 
-/// Hands out the next turns of one requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NextTurns {
     reached: i64,
@@ -76,7 +75,6 @@ impl Write {
         Ok((0..count).map(|_| next.take(request.in_bulk)).collect())
     }
 
-    /// The state that determines the next `count` turns of a request.
     async fn next_turns(
         &self,
         request: &VisitRequest,

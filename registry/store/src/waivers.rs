@@ -14,7 +14,6 @@ use super::{Handle, StoreError, Write};
 pub struct WaiverFilter {
     pub agent: Option<Uuid>,
     pub policy: Option<String>,
-    /// Whether ended ones are included.
     pub ended: bool,
 }
 

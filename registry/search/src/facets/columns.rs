@@ -1,5 +1,3 @@
-//! The open columns of one segment.
-
 use std::sync::{Arc, OnceLock};
 
 use a2a_registry_domain::facet::{Facet, FacetMap};

@@ -15,7 +15,6 @@ pub(super) struct LargeCounts {
     pub facet: SegmentFacet,
 }
 
-/// The column of a large segment, with the number of each of its values.
 struct NumberedColumn<'a> {
     column: &'a FacetColumn,
     numbers: &'a [u32],

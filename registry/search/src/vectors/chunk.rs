@@ -53,7 +53,6 @@ impl Clone for Chunk {
 }
 
 impl Chunk {
-    /// `words` is the number of words per code.
     pub fn new(words: usize) -> Self {
         Self {
             words,

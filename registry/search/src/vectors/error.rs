@@ -1,6 +1,5 @@
 use std::io;
 
-/// An error of storing or comparing vectors.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorsError {
     #[error("the file of vectors: {0}")]

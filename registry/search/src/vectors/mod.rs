@@ -38,7 +38,6 @@ const WASTE: u64 = 64 * 1024 * 1024;
 
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The vectors of all agents, computed by one model.
 #[derive(Debug)]
 pub struct Vectors {
     number: u64,
@@ -61,7 +60,6 @@ struct AgentSlot {
 #[derive(Debug, Default)]
 struct VectorsState {
     agents_by_id: HashMap<Uuid, AgentSlot>,
-    /// End of the file, where the next vectors are written.
     end: u64,
     /// Bytes of the file that are no longer used.
     waste: u64,
@@ -98,7 +96,6 @@ impl Vectors {
         self.dimensions
     }
 
-    /// The number of agents that have vectors.
     pub fn agents(&self) -> usize {
         self.state().agents
     }
@@ -224,7 +221,6 @@ impl Vectors {
         slot
     }
 
-    /// Bytes of the vectors at a place.
     fn length(&self, place: VectorPlace) -> u64 {
         u64::from(place.count) * quantised::stride(self.dimensions) as u64
     }
@@ -235,7 +231,6 @@ impl Vectors {
     }
 }
 
-/// The chunk of a slot, and its index there.
 fn split(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK, slot as usize % CHUNK)
 }

@@ -91,7 +91,6 @@ impl Snapshot {
         }
     }
 
-    /// The slots with the smallest distances, ascending.
     fn best(&self, distances: &[u16]) -> Vec<u32> {
         let mut count = [0_usize; MAX_DIMENSIONS + 1];
         for distance in distances {

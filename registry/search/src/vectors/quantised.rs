@@ -97,7 +97,6 @@ pub(super) fn stride(dimensions: usize) -> usize {
     SCALE + dimensions
 }
 
-/// The similarity of the vectors in these bytes to a query of unit length.
 #[inline(always)]
 pub(super) fn similarity(bytes: &[u8], query: &QuantisedQuery) -> Similarity {
     // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.

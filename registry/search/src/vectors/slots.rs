@@ -1,4 +1,3 @@
-/// A number that is never a slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
 /// A set of slots, one bit each.

@@ -21,8 +21,7 @@ pub mod a2a_task {
         pub history: String,
         /// JSON; null while the task is worked on.
         pub outcome: Option<String>,
-        /// The request for the next page of its search, as JSON; empty if there is none, null if the task is not a
-        /// search.
+        /// The request for the search's next page, as JSON; empty if there is none, null if the task is not a search.
         pub more: Option<String>,
         pub created_at: i64,
         /// When its state changed last.

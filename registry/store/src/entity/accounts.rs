@@ -90,7 +90,6 @@ pub(super) fn known_scopes(scopes: &str) -> a2a_registry_domain::role::Scopes {
     words.filter_map(|scope| scope.parse().ok()).collect()
 }
 
-/// A session on the pages. Its secret is stored as a hash only.
 pub mod session {
     use a2a_registry_domain::role::Scopes;
 
@@ -110,7 +109,6 @@ pub mod session {
         pub scopes: Option<String>,
         /// The roles of its account when its secret was made.
         pub roles: String,
-        /// A short description of the browser.
         pub browser: String,
         pub created_at: i64,
         /// Up to some minutes late.
@@ -132,7 +130,6 @@ pub mod identity {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "identities")]
     pub struct Model {
-        /// The issuer's URL.
         #[sea_orm(primary_key, auto_increment = false)]
         pub issuer: String,
         /// The issuer's permanent identifier of the person.

@@ -29,7 +29,7 @@ pub mod agent {
         pub collection_audience: Option<String>,
         /// A JSON object of texts, set by curators.
         pub labels: String,
-        /// The thumbprints of its pinned keys, separated by spaces: those of the first valid signature until others are
+        /// The thumbprints of its pinned keys, separated by spaces: its first valid signature's until others are
         /// accepted.
         pub pins: String,
         /// The account that its card names as owner, which proves this one card.
@@ -47,20 +47,16 @@ pub mod agent {
         pub certified_at: Option<i64>,
         /// When its approval ends; set once its owner was notified.
         pub recertify_at: Option<i64>,
-        /// The last fetched version.
         pub newest_version: Option<Uuid>,
         pub tls: bool,
         pub liveness: Kept<LivenessState>,
-        /// Why it is not fresh.
         pub liveness_reason: Option<String>,
         /// The last response with status 200 or 304.
         pub last_seen_at: Option<i64>,
-        /// The last new version.
         pub last_changed_at: Option<i64>,
         pub gone_since: Option<i64>,
         /// The start of the day in which `changes` are counted.
         pub changes_since: i64,
-        /// New versions on that day.
         pub changes: i32,
         pub created_at: i64,
         pub updated_at: i64,
@@ -180,7 +176,6 @@ pub mod version {
         pub thumbprints: String,
         /// The result of each signature with the reason, as JSON.
         pub verdicts: String,
-        /// The wire format that it was read as.
         pub wire_family: String,
         /// The parsed card, as JSON.
         pub model: String,
@@ -207,7 +202,6 @@ pub mod version {
     }
 }
 
-/// A source that served a version of a card.
 pub mod version_source {
     use crate::entity::prelude::*;
 

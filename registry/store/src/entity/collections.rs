@@ -1,6 +1,5 @@
 //! Rows: collections of agents, saved searches, and feeds.
 
-/// The agents that match a filter.
 pub mod collection {
     use crate::entity::prelude::*;
 

@@ -30,15 +30,13 @@ pub mod domain {
         /// The methods of the proofs that verify it, in order, separated by spaces; null while it is not verified.
         pub proof_methods: Option<String>,
         pub contact: Option<String>,
-        /// Who opted it out of being listed.
         pub opted_out_by: Option<Kept<OptOut>>,
         pub lapsed_at: Option<i64>,
         pub check_due_at: Option<i64>,
         pub created_at: i64,
         pub deleted_at: Option<i64>,
         pub visit_due_at: Option<i64>,
-        /// The interval from the last visit to the next planned one; null for a first or requested visit, which
-        /// somebody waits for.
+        /// The interval from the last visit to the next planned one; null for a first or requested visit.
         pub visit_interval_us: Option<i64>,
         /// The turn of its requested visit: the lowest comes first. Meaningless for a planned visit.
         pub visit_turn: i64,
@@ -120,9 +118,7 @@ pub mod proof {
         pub reason: Option<String>,
         pub proved_at: i64,
         pub held_at: i64,
-        /// Since when it has been missing.
         pub absent_since: Option<i64>,
-        /// How many times in a row it was missing.
         pub absent_looks: i32,
         pub ended_at: Option<i64>,
         /// The name below which it covers every host, for a record with `policy=subdomains`.
@@ -151,11 +147,9 @@ pub mod source {
         pub identifier: Option<String>,
         /// The source of the catalog that lists it.
         pub catalog_id: Option<i64>,
-        /// When that catalog stopped listing it.
         pub unlisted_since: Option<i64>,
         /// Consecutive fetches of the catalog that did not list it.
         pub unlisted_looks: i32,
-        /// Its agent, once it has served a card.
         pub agent_id: Option<Uuid>,
         /// The account that approves its first card.
         pub approve_as: Option<Uuid>,
@@ -173,11 +167,9 @@ pub mod source {
         pub next_due_at: i64,
         /// Its planned time, if a request made it due earlier.
         pub planned_at: Option<i64>,
-        /// The adaptive interval; microseconds.
         pub interval_us: i64,
         /// Whether the next fetch is made without validators.
         pub full_wanted: bool,
-        /// Requests ever made for it.
         pub attempts: i64,
         /// The last response with status 200 or 304.
         pub last_success_at: Option<i64>,
@@ -190,13 +182,10 @@ pub mod source {
         /// When it began to fail, whatever the cause.
         pub failing_since: Option<i64>,
         pub failures: i32,
-        /// When it began to fail for the present cause.
         pub cause_since: Option<i64>,
-        /// The last failure for that cause.
         pub cause_latest: Option<i64>,
         pub cause_looks: i32,
         pub liveness: Kept<SourceState>,
-        /// Why it is not fresh.
         pub liveness_reason: Option<String>,
         pub created_at: i64,
         pub ended_at: Option<i64>,
@@ -262,9 +251,8 @@ pub mod source_day {
         /// Days since 1970, UTC.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
-        /// Fetches.
+        /// Fetches, of which `good` succeeded.
         pub looks: i32,
-        /// Successful fetches.
         pub good: i32,
     }
 }
@@ -282,9 +270,7 @@ pub mod source_registrant {
         pub source_id: i64,
         /// Null for a registrant without an account.
         pub account_id: Option<Uuid>,
-        /// The network of a registrant without an account.
         pub network: Option<String>,
-        /// The account's role when it registered.
         pub role: Option<Kept<Role>>,
         pub registered_at: i64,
     }

@@ -19,13 +19,11 @@ pub mod decision {
         /// The account's name, or `policy`.
         pub actor: String,
         pub reason: Option<String>,
-        /// Whether the approver was also the submitter.
         pub self_approved: bool,
         pub at: i64,
     }
 }
 
-/// A review of a version by curators.
 pub mod review {
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 
@@ -39,7 +37,6 @@ pub mod review {
         pub id: Uuid,
         pub agent_id: Uuid,
         pub version_id: Uuid,
-        /// Why it was opened.
         pub kind: Kept<ReviewKind>,
         pub previous_version: Option<Uuid>,
         pub change_class: Option<Kept<ChangeClass>>,

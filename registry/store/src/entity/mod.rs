@@ -59,7 +59,6 @@ use sea_orm::{DeriveRelation, EnumIter};
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 
-/// Imports of the module of each table.
 mod prelude {
     pub(super) use sea_orm::entity::prelude::*;
 

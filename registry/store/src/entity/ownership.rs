@@ -25,11 +25,9 @@ pub mod enrolled_key {
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
-        /// The key's name in signatures.
         pub kid: String,
         /// Its RFC 7638 thumbprint.
         pub thumbprint: String,
-        /// The public key as JWK.
         pub jwk: String,
         pub actor: String,
         pub created_at: i64,

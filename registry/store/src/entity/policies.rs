@@ -36,9 +36,8 @@ pub mod waiver {
         pub reason: String,
         pub approver_id: Uuid,
         pub created_at: i64,
-        /// When it ends by itself.
         pub expires_at: i64,
-        /// When it ended; null while it is in force.
+        /// Null until it is ended.
         pub ended_at: Option<i64>,
         pub ended_by: Option<String>,
         pub ended_reason: Option<String>,

@@ -45,10 +45,8 @@ pub mod agent_report {
         pub review_id: Uuid,
         /// Null for an anonymous client.
         pub account_id: Option<Uuid>,
-        /// The network of an anonymous client.
         pub network: Option<String>,
         pub reason: String,
-        /// How to reach the reporter.
         pub contact: Option<String>,
         pub at: i64,
     }
@@ -74,11 +72,9 @@ pub mod break_glass {
         pub content_digest: String,
         pub signing: String,
         pub reason: String,
-        /// The version served before.
         pub before_version: Option<Uuid>,
         /// The holds that were lifted, separated by spaces.
         pub before_holds: String,
-        /// The keys pinned before.
         pub before_pins: String,
         pub at: i64,
         /// When it ends unless confirmed.

@@ -1,6 +1,5 @@
 //! Rows: vectors of agents, and the models that made them.
 
-/// A model, and the progress of its vectors.
 pub mod model {
     use crate::entity::prelude::*;
 
@@ -11,7 +10,6 @@ pub mod model {
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: String,
         pub name: String,
-        /// Numbers in a vector.
         pub dimensions: i32,
         pub created_at: i64,
         /// The last event whose agents have current vectors, apart from agents that the first walk has not reached.
@@ -27,7 +25,6 @@ pub mod model {
     }
 }
 
-/// The vectors of one agent by one model.
 pub mod agent_vectors {
     use crate::entity::prelude::*;
 
@@ -40,8 +37,7 @@ pub mod agent_vectors {
         pub agent_id: Uuid,
         /// The layout of the texts they were made from, and the hexadecimal SHA-256 of these.
         pub text_digest: String,
-        /// For each vector its scale, a little-endian `f32`, and one byte per dimension. The vector of the whole card
-        /// comes first.
+        /// Each vector's scale, a little-endian `f32`, and one byte per dimension; the whole card's vector first.
         pub vectors: Vec<u8>,
     }
 }
