@@ -123,7 +123,7 @@ pub struct FacetCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     pub kind: HintKind,
-    /// What it concerns: the name of a filter, empty for all filters together; or a word, a prefix (with `*`) or a
+    /// What it concerns: a filter's name, empty for all filters together; or a word, a prefix (with `*`) or a
     /// quotation.
     pub text: String,
     /// The number of agents found without it, if known.

@@ -102,8 +102,7 @@ impl Bits {
             })
     }
 
-    /// The documents of these postings that are in the set, ascending. Blocks of postings without such a document are
-    /// skipped.
+    /// The documents of these postings that are in the set, ascending. Blocks of postings without any are skipped.
     pub fn among(&self, mut postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
         std::iter::from_fn(move || {
             loop {

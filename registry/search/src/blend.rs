@@ -2,11 +2,11 @@
 //!
 //! The full-text score is divided by the query's best one, so that it lies between 0 and 1 like the semantic score, and
 //! both can be added. The weight of full text rises with the part of the query that the best match covers: a query in
-//! words that hardly any agent uses is ranked mostly by meaning. All nearest neighbours are collected whatever their
-//! full-text score; other matches are ordered by full-text score alone, so the top of the order consists of neighbours
+//! words that hardly any agent uses is ranked mostly by meaning. All nearest neighbors are collected whatever their
+//! full-text score; other matches are ordered by full-text score alone, so the top of the order consists of neighbors
 //! and the best full-text matches.
 //!
-//! An entry is weak if it is no close neighbour and covers too little of the query. Weak entries come after all others,
+//! An entry is weak if it is no close neighbor and covers too little of the query. Weak entries come after all others,
 //! each kind in the order of its scores.
 
 use std::collections::HashSet;
@@ -28,8 +28,7 @@ use crate::vectors::Similarity;
 
 /// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
 const WORDS_WEIGHT: Score = 0.7;
-/// Share of the query's maximum full-text score from which the best match covers the query; below it full text weighs
-/// less.
+/// Share of the query's maximum full-text score at which the best match covers the query; below, full text weighs less.
 const COVERED: Score = 0.5;
 
 /// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
@@ -75,9 +74,9 @@ pub(super) struct Blended {
     /// `None` if it is no full-text match.
     words: Option<Score>,
     scale: WordScale,
-    /// Similarity and semantic score, if it is a nearest neighbour.
+    /// Similarity and semantic score, if it is a nearest neighbor.
     meaning: Option<(Similarity, Score)>,
-    /// The number of nearer neighbours, if it is one.
+    /// The number of nearer neighbors, if it is one.
     nearer: usize,
 }
 
@@ -209,7 +208,7 @@ impl Blended {
     }
 }
 
-/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbours.
+/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbors.
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -270,7 +269,7 @@ pub(super) fn blended(
     Ok(collected)
 }
 
-/// As many matches after a position as the page has room for, ordered by full-text score alone, without neighbours and
+/// As many matches after a position as the page has room for, ordered by full-text score alone, without neighbors and
 /// those in `known`. Reads twice as many each time equal scores leave too few.
 fn further(
     searcher: &Searcher,
@@ -305,7 +304,7 @@ fn further(
                 id: Uuid::nil(),
             }),
             facets: Facets::default(),
-            // Leaves out the neighbours, which are all known already.
+            // Leaves out the neighbors, which are all known already.
             apart: Some(Arc::clone(&blend.meant)),
             groups: page.groups.clone(),
         };
@@ -329,7 +328,7 @@ impl Blend {
         self.balance != Balance::MeaningAlone
     }
 
-    /// `None` if the entry is no neighbour.
+    /// `None` if the entry is no neighbor.
     fn near(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)

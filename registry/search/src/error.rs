@@ -49,8 +49,7 @@ impl IndexError {
             && !self.is_out_of_descriptors()
     }
 
-    /// Whether no file could be opened for lack of file descriptors. The search library passes the cause on as text
-    /// only.
+    /// Whether no file could be opened for lack of file descriptors, a cause that the search library passes on as text.
     pub(super) fn is_out_of_descriptors(&self) -> bool {
         let text = self.to_string().to_lowercase();
         let signs = ["too many open files", "no file descriptors available"];

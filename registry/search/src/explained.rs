@@ -3,8 +3,7 @@
 //! tantivy explains a union by seeking each part to the document, but a part that has passed the document cannot seek
 //! back. This wrapper checks that first.
 //!
-//! It also removes counts of agents from tantivy's explanations, although callers of the class may find all counted
-//! agents.
+//! It also removes counts of agents from tantivy's explanations, even though callers may find the counted agents.
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -41,8 +40,7 @@ impl Query for Explained {
     }
 }
 
-/// Prefixes of the details about other agents than the explained one: document frequency, number of documents, mean
-/// length.
+/// Prefixes of details about other agents: document frequency, number of documents, mean length.
 const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
 /// All parts of a score, without counts of other agents.
@@ -83,8 +81,7 @@ pub(super) struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// Explains the hits of a query, whose full text is `words` and whose words `highlighter` finds: in sentences, and
-    /// with the computation if `computes`.
+    /// Explains the hits of a query with the full text `words`: in sentences, and with the computation if `computes`.
     pub fn new(
         prepared: &'a PreparedQuery,
         fields: &'a Fields,

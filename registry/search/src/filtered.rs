@@ -1,4 +1,4 @@
-//! The query of a search: full-text matches and semantic neighbours among the documents that pass a filter.
+//! The query of a search: full-text matches and semantic neighbors among the documents that pass a filter.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::statistics::QueryStatistics;
 /// each candidate, instead of the filter for each match of the text.
 const FEW_CANDIDATES: u32 = 64;
 
-/// Query for the matches of a text, or for all documents, and for semantic neighbours, restricted by a filter.
+/// Query for the matches of a text, or for all documents, and for semantic neighbors, restricted by a filter.
 #[derive(Debug)]
 pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
@@ -45,10 +45,10 @@ impl FilteredQuery {
         }
     }
 
-    /// Query for matches and neighbours. A neighbour that is no match scores 0.
+    /// Query for matches and neighbors. A neighbor that is no match scores 0.
     pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<NearAgents>, filter: Filter) -> Self {
         Self {
-            // The text must be explainable even for a document that is only a neighbour.
+            // The text must be explainable even for a document that is only a neighbor.
             text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
             statistics: None,
             near: Some(near),
@@ -130,7 +130,7 @@ impl FilteredWeight {
         if score && near.peek().is_none() && !is_sparse {
             return scored(text.as_ref(), reader, among, callback);
         }
-        // Neighbours that do not match the text are merged in ascending order.
+        // Neighbors that do not match the text are merged in ascending order.
         let mut matched = |document, score| {
             while let Some(near) = near.next_if(|near| *near <= document) {
                 if near < document {
@@ -166,7 +166,7 @@ impl FilteredWeight {
 }
 
 /// Calls `callback` for each match of the text in this set, with its score; without a set, for every match. Most
-/// searches have neither neighbours nor a filter that excludes anything, and need no test per match.
+/// searches have neither neighbors nor a filter that excludes anything, and need no test per match.
 fn scored(
     text: &dyn Weight,
     reader: &SegmentReader,
@@ -250,8 +250,7 @@ impl Weight for FilteredWeight {
         Ok(())
     }
 
-    /// Visits every match: block-max bounds, which could skip whole blocks, are based on other statistics than the
-    /// scores.
+    /// Visits every match: block-max bounds, which could skip whole blocks, rest on other statistics than the scores.
     fn for_each_pruning(
         &self,
         threshold: Score,

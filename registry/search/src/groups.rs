@@ -1,5 +1,4 @@
-//! Groups of duplicates in one state of the index: agents with the same key, in the order in which they stand for one
-//! another.
+//! Groups of duplicates in one state of the index: agents with the same key, in the order of preference.
 //!
 //! An agent's key is computed from the agent alone, so whether two agents are duplicates depends on no third agent,
 //! which a caller may not see. The order within a group does not depend on the query either: a copy cannot take the

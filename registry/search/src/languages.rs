@@ -106,8 +106,7 @@ impl Languages {
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
 
-    /// The stems of a word in these languages, with their marks, both as it is written and folded, because people leave
-    /// out accents.
+    /// The marked stems of a word in these languages, as it is written and folded, because people leave out accents.
     pub fn stems(self, written: &str, folded: &str) -> Vec<String> {
         let mut stems = Vec::new();
         if self.is_empty() || !written.chars().next().is_some_and(is_latin) {
@@ -292,8 +291,7 @@ pub(super) struct QueryLanguages {
     pub certain: Languages,
 }
 
-/// The languages that the function words of a query tell: none if they are English, any if there are none. Takes folded
-/// words.
+/// The languages that folded function words of a query tell: none if they are English, any if there are none.
 pub(super) fn languages_of_query<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
     let evidence = Evidence::of(words);
     let telling = evidence.telling.into_iter().max().unwrap_or_default();

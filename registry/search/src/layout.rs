@@ -43,8 +43,7 @@ pub(super) struct AgentTexts {
     pub name: String,
     pub description: String,
     pub provider: String,
-    /// Protocol features: capabilities, extensions, bindings, protocol versions, media types and authentication
-    /// schemes.
+    /// Capabilities, extensions, bindings, protocol versions, media types and authentication schemes.
     pub protocol: Vec<String>,
     pub skills: Vec<SkillText>,
     pub other: Vec<String>,

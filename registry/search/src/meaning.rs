@@ -18,12 +18,12 @@ use crate::vectors::{NO_SLOT, Near, Similarity, SlotBits, Vectors};
 /// they are evicted.
 const SLOT_TABLES: u64 = 64 * 1024 * 1024;
 
-/// Number of nearest neighbours that match whatever their similarity.
+/// Number of nearest neighbors that match whatever their similarity.
 pub(super) const NEVER_CUT: usize = 20;
 
-/// Rank, from 0, of the neighbour whose similarity counts as "no longer near".
+/// Rank, from 0, of the neighbor whose similarity counts as "no longer near".
 const FAR_RANK: usize = 49;
-/// Score of the neighbour at [`FAR_RANK`]. The nearest scores 1; the others lie between 1 and 0.
+/// Score of the neighbor at [`FAR_RANK`]. The nearest scores 1; the others lie between 1 and 0.
 const FAR_WORTH: Score = 0.01;
 
 /// The slot of each document, by segment and by the number of the [`Vectors`].
@@ -54,25 +54,25 @@ pub(super) fn slots(
     Ok(slots)
 }
 
-/// Nearest neighbours in a segment with their similarities, ascending by document.
+/// Nearest neighbors in a segment with their similarities, ascending by document.
 pub(super) type NearDocuments = Arc<[(DocId, Similarity)]>;
 
-/// The nearest neighbours of a query, as documents of one state of the index.
+/// The nearest neighbors of a query, as documents of one state of the index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearAgents {
-    /// A segment without neighbours has no entry.
+    /// A segment without neighbors has no entry.
     segments: HashMap<SegmentId, NearDocuments>,
-    /// Similarities that scale the scores: of the nearest neighbour; of the one at [`FAR_RANK`], or the last one before
-    /// it; and the least for a neighbour to count.
+    /// Similarities that scale the scores: of the nearest neighbor; of the one at [`FAR_RANK`], or the last one before
+    /// it; and the least for a neighbor to count.
     best: f32,
     far: f32,
     cutoff: f32,
-    /// Of all neighbours, descending.
+    /// Of all neighbors, descending.
     similarities: Vec<f32>,
 }
 
 impl NearAgents {
-    /// Finds the nearest neighbours of a query among the agents that pass `filter` and match `demands`. Those below the
+    /// Finds the nearest neighbors of a query among the agents that pass `filter` and match `demands`. Those below the
     /// similarity cutoff are left out, except for the nearest [`NEVER_CUT`].
     pub fn find(
         searcher: &Searcher,
@@ -133,7 +133,7 @@ impl NearAgents {
         Ok(meant)
     }
 
-    /// An empty set of neighbours, scaled by these similarities, nearest first.
+    /// An empty set of neighbors, scaled by these similarities, nearest first.
     fn of(near: &[Near], cutoff: f32) -> Self {
         let similarity = |near: &Near| near.similarity.mean();
         let far = near.get(FAR_RANK).or(near.last());
@@ -150,12 +150,12 @@ impl NearAgents {
         similarity.mean() >= self.cutoff
     }
 
-    /// Number of neighbours nearer than this similarity.
+    /// Number of neighbors nearer than this similarity.
     pub fn rank(&self, similarity: f32) -> usize {
         self.similarities.partition_point(|one| *one > similarity)
     }
 
-    /// The neighbours in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
+    /// The neighbors in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
     pub fn documents(&self, segment: SegmentId) -> NearDocuments {
         self.segments.get(&segment).cloned().unwrap_or_default()
     }
@@ -168,8 +168,8 @@ impl NearAgents {
         found.get(place).map(|(_, similarity)| *similarity)
     }
 
-    /// The score of a similarity relative to the query's other neighbours: 1 for the nearest, almost 0 for the
-    /// fiftieth, less for those behind it.
+    /// The score of a similarity relative to the query's other neighbors: 1 for the nearest, almost 0 from the
+    /// fiftieth on.
     pub fn worth(&self, similarity: f32) -> Score {
         let part = |value: f32, low: f32, high: f32| match high > low {
             true => ((value - low) / (high - low)).clamp(0.0, 1.0),
@@ -187,8 +187,7 @@ fn slot(slots: &[u32], document: DocId) -> u32 {
     slots.get(document as usize).copied().unwrap_or(NO_SLOT)
 }
 
-/// The documents of a segment whose slots are chosen, ascending. They are few, so most blocks of documents are skipped
-/// as a whole.
+/// The documents of a segment whose slots are chosen, ascending. Most blocks of documents hold none, and are skipped.
 fn chosen_documents<'a>(
     slots: &'a [u32],
     chosen: &'a SlotBits,

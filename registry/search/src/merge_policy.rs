@@ -12,8 +12,7 @@ use tantivy::merge_policy::{MergeCandidate, MergePolicy};
 /// Agents from which a segment has a level by its size; all smaller ones are of the lowest level, and cheap to merge.
 const TINY: u32 = 256;
 
-/// Segments of the lowest level that are merged. Each commit adds one, and each merge has a fixed cost, so this is more
-/// than for other levels.
+/// Segments of the lowest level per merge. Each commit adds one and a merge has a fixed cost, so more than elsewhere.
 const TINY_SEGMENTS: usize = 8;
 
 /// Factor between the sizes of two levels, and the number of segments of a level that are merged into one of the next.

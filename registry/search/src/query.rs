@@ -65,8 +65,7 @@ pub(super) struct TextQuery<'a> {
 }
 
 impl TextQuery<'_> {
-    /// The words under the demands of `written`, which may differ from those of the request; `None` if no text is
-    /// requested.
+    /// The words under the demands of `written`, which may differ from the request's; `None` if no text is requested.
     pub fn text(&self, written: &ParsedQuery) -> Option<Box<dyn Query>> {
         self.under_demands(written, text_query(self.fields, &self.query.words))
     }
@@ -141,8 +140,7 @@ fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dy
     }
 }
 
-/// Phrase query for a text: in exact forms if it was quoted, otherwise in stemmed ones. `None` for a text without
-/// words.
+/// Phrase query: in exact forms if the text was quoted, otherwise in stemmed ones. `None` without words.
 fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
     let mut terms: Vec<(usize, Term)> = asked_pieces(text)
         .map(|piece| {

@@ -71,8 +71,8 @@ pub(super) struct ScoredWord<'a> {
 }
 
 impl<'r> Reasons<'r> {
-    /// The words of the query that the agent has, in order. Of more than [`MAX_SCORED_FORMS`] forms the rarest are
-    /// scored.
+    /// The words of the query that the agent has, in order; the rarest if they have more than [`MAX_SCORED_FORMS`]
+    /// forms.
     pub fn score_words<'a>(&self, found: &'a FoundForms) -> Result<Vec<ScoredWord<'a>>, IndexError>
     where
         'r: 'a,
@@ -127,8 +127,7 @@ impl<'r> Reasons<'r> {
         Ok(weight * (1.0 + agents / (holders + 1.0)).ln())
     }
 
-    /// Explains a full-text score by the terms that matter most, and the sum of all others; without the score, by these
-    /// terms alone.
+    /// Explains a full-text score by the terms that matter most, and the sum of all others if the score is known.
     pub fn explain_main_terms(
         &self,
         words: &[ScoredWord<'_>],

@@ -77,7 +77,7 @@ pub struct Meaning {
     pub vectors: Arc<Vectors>,
     /// Of unit length, computed by the same model.
     pub query: Arc<[f32]>,
-    /// The least cosine of a close neighbour. Of the others the nearest twenty match too.
+    /// The least cosine of a close neighbor. Of the others the nearest twenty match too.
     pub cutoff: f32,
     /// Whether the search is purely semantic, so that full text is neither searched nor scored.
     pub alone: bool,
@@ -88,8 +88,7 @@ pub struct Meaning {
 /// occur in the names of the agent's skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Without a lifecycle only `approved` and `deprecated` agents are found, and without a liveness all but `gone`
-    /// ones.
+    /// Without a lifecycle only `approved` and `deprecated` agents are found; without a liveness all but `gone` ones.
     pub values: FacetMap<Vec<String>>,
     pub exact: Vec<ExactFilter>,
     /// Filters one of which agents must pass, if there are any; at most [`MAX_WITHIN`]. Without a lifecycle or liveness
@@ -159,8 +158,7 @@ pub enum SortValue {
     Time(i64),
 }
 
-/// Writes a score as its bits: a decimal that is read back as the neighbouring number would repeat a hit on the next
-/// page, or skip one.
+/// Writes a score as its bits: a decimal that is read back with an error would repeat or skip a hit on the next page.
 mod score_bits {
     use serde::{Deserialize as _, Deserializer, Serializer};
 

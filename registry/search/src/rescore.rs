@@ -26,8 +26,7 @@ pub(super) const RESCORED: usize = 64;
 const SKILL_WEIGHT: Score = 0.4;
 /// Weight of two words that follow each other as in the query.
 const PHRASE_WEIGHT: Score = 0.2;
-/// Weight of two adjacent words of the query that occur in another way; falls with their distance, and never reaches a
-/// phrase's.
+/// Weight of two adjacent words of the query that are near each other in another way; falls with their distance.
 const NEAR_WEIGHT: Score = 0.1;
 /// Weight of a word that occurs exactly as written, and not only by its stem.
 const WRITTEN_WEIGHT: Score = 0.1;

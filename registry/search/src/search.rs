@@ -46,7 +46,7 @@ pub(super) struct PreparedQuery {
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
     pub written: ParsedQuery,
-    /// Nearest neighbours to combine with the full-text matches, if requested.
+    /// Nearest neighbors to combine with the full-text matches, if requested.
     pub blend: Option<Blend>,
     /// Prefixes with more words than count.
     pub cut_prefixes: Vec<String>,
@@ -131,7 +131,7 @@ impl Inner {
             .as_deref()
             .filter(|_| request.sort == Sort::Relevance || request.explain);
         let scored_by = Arc::new(statistics.of_query(scored)?);
-        // Without a text every agent matches, so neighbours add nothing.
+        // Without a text every agent matches, so neighbors add nothing.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
             None => None,
@@ -149,8 +149,7 @@ impl Inner {
         })
     }
 
-    /// Expands the words of a query, and adds the words of its prefixes. Returns the prefixes with more words than
-    /// count.
+    /// Expands the words of a query and adds those of its prefixes. Returns the prefixes with more words than count.
     fn expand(
         &self,
         query: &mut QueryText,
@@ -178,7 +177,7 @@ impl Inner {
         Ok(cut_prefixes)
     }
 
-    /// The nearest neighbours of a query, and how they are combined with its full-text matches.
+    /// The nearest neighbors of a query, and how they are combined with its full-text matches.
     fn blend(
         &self,
         meaning: &Meaning,

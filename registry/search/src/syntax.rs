@@ -87,8 +87,7 @@ pub(super) fn read(text: &str) -> ParsedQuery {
     reader.written
 }
 
-/// The words of a query, required or optional, without those that only ask for an agent; `None` if it searches for no
-/// word.
+/// The searched words of a query, without those that only ask for an agent; `None` if there are none.
 pub fn asked_text(query: &str) -> Option<String> {
     let words = read(query).words;
     has_word(&words).then(|| without_asking(words.trim()).to_owned())
@@ -163,8 +162,7 @@ impl Reader {
         if token.negated {
             self.parts += 1;
             self.written.excluded.push(match part {
-                // The index may hold too many words with a prefix to exclude them all, so only the word itself is
-                // excluded.
+                // Too many words may have a prefix to exclude them all, so only the word itself is excluded.
                 QueryPart::Beginning(word) => {
                     self.written.misread = true;
                     QueryPart::Words(word)

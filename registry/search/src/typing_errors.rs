@@ -93,8 +93,7 @@ fn is_long(word: &str) -> bool {
     word.chars().nth(LEAST_LETTERS - 1).is_some()
 }
 
-/// Similar words that visible agents hold, suggested to a caller who found nothing. Only the longest form of a word is
-/// suggested.
+/// Similar words that visible agents hold, for a caller who found nothing; of the forms of a word only the longest.
 pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,

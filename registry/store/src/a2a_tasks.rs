@@ -292,8 +292,7 @@ impl Write {
         if surplus == 0 {
             return Ok(());
         }
-        // The position of a task among those of its sender, latest change first: whoever has the most tasks has the
-        // last.
+        // The position of a task among its sender's, latest change first: whoever has the most tasks has the last.
         let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
         let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))

@@ -116,8 +116,7 @@ pub async fn withheld_domains(
     Ok(withheld)
 }
 
-/// Those of these domains that equal, or lie below, a name whose record proves every host below it. They need not be
-/// registered.
+/// Those of these domains, registered or not, that equal or lie below a name whose record proves all hosts below it.
 async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
     let above: HashSet<&str> = names.iter().flat_map(|name| zones(name)).collect();
     let above: Vec<&str> = above.into_iter().collect();

@@ -36,8 +36,7 @@ impl CheckLeaseRequest {
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
     }
 
-    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and without a first visit that
-    /// somebody waits for.
+    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for a first visit.
     fn may_contact(&self) -> Condition {
         unleased(self.now)
             .add(domain::Column::NotBefore.lte(self.now))

@@ -106,8 +106,7 @@ pub async fn has_registered(
     Ok(found.is_some())
 }
 
-/// The ended sources of these domains whose registration by an account still stands, each with the time of that
-/// registration.
+/// The ended sources of these domains that an account still has registered, each with the time of registration.
 pub async fn ended_registrations(
     on: &impl Handle,
     domains: &[i64],

@@ -166,8 +166,7 @@ fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
 fn of_sqlite(code: u32) -> Option<StoreErrorKind> {
     /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file cannot grow, as under a quota.
     const MAY_NOT_GROW: [u32; 2] = [778, 4_874];
-    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Every other violated constraint is a bug of this
-    /// program.
+    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Any other violated constraint is a bug in this program.
     const THERE_ALREADY: [u32; 3] = [1_555, 2_067, 2_579];
     if MAY_NOT_GROW.contains(&code) {
         return Some(StoreErrorKind::Full);

@@ -47,8 +47,8 @@ pub async fn hosts_with_owner_vouch_near(
         .collect())
 }
 
-/// The first live domain, by name, whose owner has proved this host name: on port 443, or by a record for all hosts
-/// below the name or one of its parents.
+/// The first live domain, by name, whose owner has proved this host: on port 443, or by a record for all hosts below it
+/// or one of its parents.
 pub async fn proving_domain(on: &impl Handle, name: &str) -> Result<Option<String>, StoreError> {
     let host = host(name);
     let reaching = Query::select()

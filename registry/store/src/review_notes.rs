@@ -33,8 +33,7 @@ pub async fn comments_of(
         .await?)
 }
 
-/// Comments on reviews of these agents after `since`, newest first, each with the agent. Comments by `but_of` are left
-/// out.
+/// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `but_of`.
 pub async fn comments_since(
     on: &impl Handle,
     agents: &[Uuid],

@@ -26,8 +26,8 @@ impl Default for RowChanges {
 }
 
 impl RowChanges {
-    /// A number that differs after each committed change to the rows of an agent or its domain, or to the sources, keys
-    /// and registrants of either.
+    /// A number that changes with each committed change to the rows of an agent, its domain, or sources, keys and
+    /// registrants of either.
     pub fn stamp(&self, agent: Uuid, domain: i64) -> u64 {
         let count = |stripe: usize| self.stripes[stripe].load(Ordering::Acquire);
         // Each counter only grows, so the sum is the same only if all of them are.

@@ -41,8 +41,7 @@ pub struct VersionFacts {
     pub standing: Kept<CoverageLevel>,
 }
 
-/// The agents whose served version was last approved by this rule. A break-glass approval does not count, since it is
-/// temporary.
+/// The agents whose served version was last approved by this rule, not counting temporary break-glass approvals.
 pub async fn agents_approved_by(
     on: &impl Handle,
     rule: Rule,

@@ -19,8 +19,8 @@ impl TopValues {
         self.0.push(Reverse((count, Reverse(value.to_owned()))));
     }
 
-    /// Whether the list is full and all its values rank before this value, and so before every later one that is not
-    /// more frequent.
+    /// Whether the list is full and all its values rank before this one, and so before every later one of at most
+    /// `count`.
     pub fn certain(&self, count: u64, value: &[u8]) -> bool {
         self.last()
             .is_some_and(|(least, last)| least > count || least == count && last < value)

@@ -99,8 +99,7 @@ impl Chunk {
             + self.vectors.capacity()
     }
 
-    /// Sets the distance, that of the nearest code, of each allowed slot that has vectors; leaves the others as they
-    /// are.
+    /// Sets the distance of each allowed slot with vectors, which is that of its nearest code; leaves the others alone.
     #[inline(always)]
     pub fn distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words {

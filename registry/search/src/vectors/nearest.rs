@@ -1,4 +1,4 @@
-//! Nearest neighbours of a query: candidates by their codes, then similarities by their vectors.
+//! Nearest neighbors of a query: candidates by their codes, then similarities by their vectors.
 
 use std::sync::Arc;
 

@@ -29,8 +29,8 @@ pub mod agent {
         pub collection_audience: Option<String>,
         /// A JSON object of texts, set by curators.
         pub labels: String,
-        /// The thumbprints of its pinned keys, separated by spaces: its first valid signature's until others are
-        /// accepted.
+        /// The thumbprints of its pinned keys, separated by spaces: its first valid signature's, or those accepted
+        /// later.
         pub pins: String,
         /// The account that its card names as owner, which proves this one card.
         pub claimed_by: Option<Uuid>,
