@@ -1,3 +1,5 @@
+//! A table with its references and indexes, and the migration that creates such tables.
+
 use sea_orm_migration::prelude::*;
 
 pub(crate) struct CreateTables {
@@ -86,7 +88,6 @@ impl NewTable {
         self.add_index(name, columns, |_| ())
     }
 
-    /// The same, but unique.
     pub(crate) fn unique_index<const N: usize>(self, columns: [&'static str; N]) -> Self {
         let name = format!("ix_{}_{}", self.name, columns.join("_"));
         self.add_index(name, columns, |index| {
@@ -107,7 +108,6 @@ impl NewTable {
         })
     }
 
-    /// The same, but unique.
     pub(crate) fn unique_partial_index<const N: usize>(
         self,
         name: &'static str,

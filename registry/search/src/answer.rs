@@ -1,3 +1,5 @@
+//! Search response: hits, counts and hints.
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -1,3 +1,5 @@
+//! The best matches of one segment, by their ranks.
+
 use tantivy::DocId;
 use uuid::Uuid;
 

@@ -1,3 +1,5 @@
+//! Resource limits of the index.
+
 use super::facets::FacetLimits;
 
 #[derive(Debug, Clone)]

@@ -1,3 +1,5 @@
+//! Counts the distinct domains of the agents that a caller finds.
+
 use std::collections::HashSet;
 
 use a2a_registry_domain::facet::Facet;

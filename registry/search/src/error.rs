@@ -1,3 +1,5 @@
+//! Errors of the index.
+
 use std::path::PathBuf;
 
 use crate::vectors::VectorsError;

@@ -1,3 +1,5 @@
+//! Rendered hits and entries as the index stores them.
+
 use tantivy::TantivyDocument;
 use tantivy::schema::Value as _;
 

@@ -1,3 +1,5 @@
+//! Runs a search: filter, text, page, hits.
+
 use std::sync::Arc;
 
 use a2a_registry_domain::trust::TrustLevel;

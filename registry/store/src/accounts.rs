@@ -1,3 +1,5 @@
+//! Accounts and their tokens.
+
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{

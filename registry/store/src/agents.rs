@@ -1,3 +1,5 @@
+//! Agents and their holds.
+
 use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};

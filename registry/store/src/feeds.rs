@@ -1,3 +1,5 @@
+//! Feeds of accounts, each by the hash of its secret.
+
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;

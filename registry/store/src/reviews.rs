@@ -1,3 +1,5 @@
+//! Reviews, and the queries that list those of an account.
+
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
 use sea_orm::{

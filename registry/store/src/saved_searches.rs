@@ -1,3 +1,5 @@
+//! Searches that accounts have saved under a name.
+
 use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use uuid::Uuid;

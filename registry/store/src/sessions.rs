@@ -1,3 +1,5 @@
+//! Sessions on the pages, which end by time or with their token.
+
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,

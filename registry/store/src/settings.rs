@@ -1,3 +1,5 @@
+//! Values that must survive a restart.
+
 use sea_orm::ActiveValue::Set;
 use sea_orm::EntityTrait;
 use sea_orm::sea_query::OnConflict;

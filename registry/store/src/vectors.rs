@@ -1,3 +1,5 @@
+//! Vectors of agents, and the progress of their models.
+
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
 use sea_orm::{

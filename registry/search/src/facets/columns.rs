@@ -1,3 +1,5 @@
+//! The columns of a segment that nearly every search reads, each opened once.
+
 use std::sync::{Arc, OnceLock};
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
@@ -6,7 +8,6 @@ use tantivy::SegmentReader;
 use super::super::collect::AgentIds;
 use super::column::FacetColumn;
 
-/// Columns of a segment that nearly every search reads, each opened once.
 #[derive(Default)]
 pub(crate) struct SegmentColumns {
     ids: OnceLock<Arc<AgentIds>>,

@@ -1,3 +1,5 @@
+//! The values of a facet that a response shows.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,3 +1,5 @@
+//! Errors of storing and comparing vectors.
+
 use std::io;
 
 #[derive(Debug, thiserror::Error)]

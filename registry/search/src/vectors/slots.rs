@@ -1,6 +1,8 @@
+//! Sets of slots, one bit each.
+
+/// A number that is never a slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// A set of slots, one bit each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotBits(Vec<u64>);
 
