@@ -7,7 +7,7 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         domains(),
-        // The only row is locked by whoever leases visits.
+        // Whoever leases visits locks the only row.
         NewTable::new("crawl_pace")
             .column(big_integer("id").primary_key().take())
             .column(double("visits"))
@@ -103,10 +103,10 @@ fn domains() -> NewTable {
         .index(["leased_until"])
         .index(["nominated_from"])
         .index(["check_due_at"])
-        // For finding a domain among the deleted ones when it is registered again.
+        // Finds a deleted domain when it is registered again.
         .partial_index("ix_domains_name_deleted", ["name"], [deleted])
         .index(["owner_id"])
-        // Each check of a proof asks which hosts have such an owner, and few have.
+        // Each check of a proof looks for hosts with such an owner, and few hosts have one.
         .index(["vouched_owner"])
         // Requested visits by their turns and their requesters; they are few among a million of planned ones.
         .partial_index("ix_domains_visit_turn", by_turn, requested())

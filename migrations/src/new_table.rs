@@ -2,7 +2,6 @@
 
 use sea_orm_migration::prelude::*;
 
-/// A migration that creates tables in their order, and drops them in the opposite one.
 pub(crate) struct CreateTables {
     pub(crate) name: &'static str,
     pub(crate) tables: fn() -> Vec<NewTable>,
@@ -38,7 +37,7 @@ impl MigrationTrait for CreateTables {
     }
 }
 
-/// A table to create. Its columns, references and indexes are created in the order in which they are given.
+/// A table to create. Its columns, references and indexes are created in the given order.
 pub(crate) struct NewTable {
     name: &'static str,
     create: TableCreateStatement,
@@ -73,7 +72,6 @@ impl NewTable {
         self.column(column)
     }
 
-    /// Several columns as the primary key.
     pub(crate) fn primary_key(mut self, columns: impl IntoIterator<Item = &'static str>) -> Self {
         let mut key = Index::create();
         for column in columns {
@@ -89,7 +87,6 @@ impl NewTable {
         self.add_index(name, columns, |_| ())
     }
 
-    /// The same, with no two rows that are equal in these columns.
     pub(crate) fn unique_index<const N: usize>(self, columns: [&'static str; N]) -> Self {
         let name = format!("ix_{}_{}", self.name, columns.join("_"));
         self.add_index(name, columns, |index| {
@@ -97,7 +94,6 @@ impl NewTable {
         })
     }
 
-    /// An index of the rows that fulfil all these conditions.
     pub(crate) fn partial_index<const N: usize>(
         self,
         name: &'static str,
@@ -111,7 +107,6 @@ impl NewTable {
         })
     }
 
-    /// The same, with no two rows among them that are equal in these columns.
     pub(crate) fn unique_partial_index<const N: usize>(
         self,
         name: &'static str,
@@ -123,7 +118,7 @@ impl NewTable {
         })
     }
 
-    /// A row that the table has from the beginning.
+    /// A row that the table starts with.
     pub(crate) fn row(mut self, row: InsertStatement) -> Self {
         self.rows.push(row);
         self

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
 use a2a_registry_domain::ownership::DomainState;
-use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, Iterable, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect,
@@ -17,7 +17,7 @@ use super::owner_vouches::zones;
 use super::rows::{MAX_VALUES, can_be_stored, locked};
 use super::{Handle, Kept, StoreError, Write};
 
-/// The agents with these ids, in no order; inside a write, locked until it ends.
+/// The agents with these ids, in no order; locked until a write ends, if `on` is one.
 pub async fn agents_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -26,12 +26,11 @@ pub async fn agents_by_ids(
     rows_with(on, locked(on, query), agent::Column::Id, ids).await
 }
 
-/// How many agents there are.
 pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(agent::Entity::find().count(on.connection()).await?)
 }
 
-/// The agents that an account owns or has submitted, at most that many, the newest first.
+/// The agents that an account owns or has submitted, newest first.
 pub async fn agents_of_account(
     on: &impl Handle,
     account: Uuid,
@@ -48,7 +47,6 @@ pub async fn agents_of_account(
         .await?)
 }
 
-/// The agent with that URN.
 pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::Model>, StoreError> {
     if !can_be_stored(urn) {
         return Ok(None);
@@ -59,11 +57,10 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
-/// proved them, or a name above them for all hosts below it, so that this registry knows all names in them, assigned or not;
-/// or they have opted out, or have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a
-/// registry may not know. An agent that nobody has decided on withholds nothing, since whoever may register can name any
-/// domain.
+/// Those of these domains that a registry which only repeats others' catalogs may not show. Of domains that an owner
+/// has or had proved, directly or by a name above them for all hosts below it, this registry knows every name, assigned
+/// or not. The others have opted out, or have an agent that was rejected, is on hold, retired or not public, whose name
+/// such a registry may not know. An undecided agent withholds nothing, since whoever may register can name any domain.
 pub async fn withheld_domains(
     on: &impl Handle,
     names: &HashSet<String>,
@@ -117,7 +114,7 @@ pub async fn withheld_domains(
     Ok(withheld)
 }
 
-/// Those of these domains that are, or are below, a name whose record proves every host below it. They need not be registered.
+/// Those of these domains, registered or not, that equal or lie below a name whose record proves all hosts below it.
 async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
     let above: HashSet<&str> = names.iter().flat_map(|name| zones(name)).collect();
     let above: Vec<&str> = above.into_iter().collect();
@@ -140,7 +137,7 @@ async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, S
     Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
-/// Every URN that agents of a domain have, retired ones included.
+/// The URNs of a domain's agents, retired ones included.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
@@ -152,7 +149,7 @@ pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, Stor
         .await?)
 }
 
-/// The agents of these domains that are not retired, oldest first; inside a write, locked until it ends.
+/// The agents of these domains that are not retired, oldest first; locked until a write ends, if `on` is one.
 pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
@@ -163,20 +160,7 @@ pub async fn agents_of(
     rows_with(on, locked(on, query), agent::Column::DomainId, domain_ids).await
 }
 
-/// Whether the agent of a query is on this hold, or without one on any.
-pub(super) fn is_held(hold: Option<Hold>) -> Expr {
-    use hold::{Column as C, Entity};
-    let kind = hold.map(|hold| C::Hold.eq(hold.as_str()));
-    let holds = Query::select()
-        .column(C::AgentId)
-        .from(Entity)
-        .and_where(Expr::col((Entity, C::AgentId)).equals((agent::Entity, agent::Column::Id)))
-        .and_where_option(kind)
-        .take();
-    Expr::exists(holds)
-}
-
-/// The agents of these domains that are listed: the public ones, or whatever their visibility is.
+/// The listed agents of these domains: public ones, and with `restricted` all others too.
 pub async fn agents_listed_of(
     on: &impl Handle,
     domains: &[i64],
@@ -187,7 +171,7 @@ pub async fn agents_listed_of(
         .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
         .filter(agent::Column::RetiredAt.is_null())
         .filter(agent::Column::Lifecycle.is_in(listed))
-        .filter(is_held(None).not())
+        .filter(Expr::exists(holds_of_each(None)).not())
         .order_by_asc(agent::Column::Id);
     if !restricted {
         query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));
@@ -195,7 +179,23 @@ pub async fn agents_listed_of(
     Ok(query.all(on.connection()).await?)
 }
 
-/// A page of all agents by id, after `after`, retired ones too.
+/// The holds of each agent of the query that contains this one: of one kind, or all.
+pub(super) fn holds_of_each(kind: Option<Hold>) -> SelectStatement {
+    let mut holds = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(
+            Expr::col((hold::Entity, hold::Column::AgentId))
+                .equals((agent::Entity, agent::Column::Id)),
+        )
+        .take();
+    if let Some(kind) = kind {
+        holds.and_where(hold::Column::Hold.eq(kind.as_str()));
+    }
+    holds
+}
+
+/// A page of all agents with ids above `after`, by id, retired ones included.
 pub async fn agents_walk(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -205,22 +205,22 @@ pub async fn agents_walk(
     Ok(page.all(on.connection()).await?)
 }
 
-/// The audiences of agents that are not retired, with ids above `after`, by id, each with the agent: `limit` of them.
+/// The ids and audiences of agents that are not retired, with ids above `after`, by id.
 pub async fn agent_audiences(
     on: &impl Handle,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
+    use agent::Column as C;
     let query = agent::Entity::find()
         .select_only()
-        .columns([agent::Column::Id, agent::Column::Audience])
-        .filter(agent::Column::Audience.is_not_null())
-        .filter(agent::Column::RetiredAt.is_null());
-    let page = page_after(query, agent::Column::Id, after, limit);
+        .columns([C::Id, C::Audience])
+        .filter(C::Audience.is_not_null())
+        .filter(C::RetiredAt.is_null());
+    let page = page_after(query, C::Id, after, limit);
     Ok(page.into_tuple().all(on.connection()).await?)
 }
 
-/// Agents that are shown to the audience of a collection, at most `limit` of them.
 pub async fn agents_naming_collection(
     on: &impl Handle,
     collection: Uuid,
@@ -233,13 +233,11 @@ pub async fn agents_naming_collection(
         .await?)
 }
 
-/// The holds of these agents.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
     let query = hold::Entity::find().order_by_asc(hold::Column::Since);
     rows_with(on, query, hold::Column::AgentId, agents).await
 }
 
-/// The holds of this kind, of all agents.
 pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
         .filter(hold::Column::Hold.eq(hold.as_str()))
@@ -248,7 +246,7 @@ pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model
 }
 
 impl Write {
-    /// Inserts agents, or replaces all changeable columns of existing ones.
+    /// Inserts agents, or updates all changeable columns of existing ones.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
         self.changed.domains(rows.iter().map(|row| row.domain_id));
@@ -261,7 +259,7 @@ impl Write {
         self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Inserts holds; an existing one keeps its first reason.
+    /// Inserts holds; an existing one keeps its reason.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
         self.changed.agents(rows.iter().map(|row| &row.agent_id));
         let conflict = OnConflict::columns([hold::Column::AgentId, hold::Column::Hold])
@@ -271,7 +269,6 @@ impl Write {
         self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Removes one hold of one agent; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         self.changed.agents([&agent]);
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))

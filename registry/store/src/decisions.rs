@@ -44,7 +44,6 @@ pub async fn decisions_since(
 }
 
 impl Write {
-    /// Records decisions.
     pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
         self.changed.agents(rows.iter().map(|row| &row.agent_id));
         let rows = rows.into_iter().map(|row| {
@@ -55,7 +54,7 @@ impl Write {
         self.insert_rows(rows, None).await
     }
 
-    /// Changes the content digest of a version's decisions, because a new build derives another one from its bytes.
+    /// Updates the content digest of a version's decisions, because a new build derives another one from its bytes.
     pub async fn decisions_rekey(
         &self,
         version: Uuid,

@@ -8,7 +8,7 @@ use sea_orm::{
 use super::entity::dry_run_change;
 use super::{Handle, StoreError, Write};
 
-/// What a policy with that text would have changed, the newest days first.
+/// What a policy with that text would have changed, newest days first.
 pub async fn dry_run_changes_of(
     on: &impl Handle,
     policy: &str,
@@ -28,7 +28,7 @@ pub async fn dry_run_changes_of(
 }
 
 impl Write {
-    /// Adds these counts to those that are kept, unless there are that many rows of `day`; returns whether it did.
+    /// Adds to the stored counts, unless `day` already has `most` rows. Returns whether it did.
     pub async fn dry_run_changes_add(
         &self,
         rows: &[dry_run_change::Model],
@@ -59,7 +59,6 @@ impl Write {
         Ok(true)
     }
 
-    /// Deletes the counts of days before that one.
     pub async fn dry_run_changes_forget(&self, day: i32) -> Result<(), StoreError> {
         let rows =
             dry_run_change::Entity::delete_many().filter(dry_run_change::Column::Day.lt(day));

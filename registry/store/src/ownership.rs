@@ -6,7 +6,7 @@ use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, OnConflict, Query};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
@@ -15,10 +15,8 @@ use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_c
 use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
-/// The most checks stored of a domain.
 const KEPT_CHECKS: u64 = 20;
 
-/// The challenges of these domains, oldest first.
 pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
@@ -27,7 +25,6 @@ pub async fn challenges_of(
     rows_with(on, query, challenge::Column::DomainId, domains).await
 }
 
-/// The challenges of an account that have not expired, oldest first.
 pub async fn challenges_by(
     on: &impl Handle,
     account: Uuid,
@@ -43,7 +40,6 @@ pub async fn challenges_by(
         .await?)
 }
 
-/// The stored checks of these domains, newest first.
 pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -52,7 +48,7 @@ pub async fn checks_of(
     rows_with(on, query, proof_check::Column::DomainId, domains).await
 }
 
-/// The owner marks of these domains, as of the last check that found a proof.
+/// The owner marks of these domains, from the last check that found a proof.
 pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
@@ -61,7 +57,6 @@ pub async fn owner_marks_of(
     rows_with(on, query, owner_marks::Column::DomainId, domains).await
 }
 
-/// The enrolled keys of these domains, by `kid`.
 pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
@@ -70,7 +65,7 @@ pub async fn enrolled_of(
     rows_with(on, query, enrolled_key::Column::DomainId, domains).await
 }
 
-/// The times within `within` of an account's failed checks of a domain, each once, oldest first.
+/// The times of an account's failed checks of a domain within `within`, each once, oldest first.
 pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
@@ -96,7 +91,7 @@ pub async fn failed_checks(
 }
 
 impl Write {
-    /// Inserts challenges, each in the place of the account's challenge of that domain.
+    /// Inserts challenges; each replaces the account's earlier challenge of that domain.
     pub async fn challenges_put(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|row| {
             unnumbered(row, |active: &mut challenge::ActiveModel| {
@@ -110,7 +105,7 @@ impl Write {
         self.insert_rows(rows, Some(known)).await
     }
 
-    /// Inserts the checks of a domain; of those before `since` only the newest stay.
+    /// Inserts checks of a domain, and deletes all but the newest checks made before `since`.
     pub async fn checks_insert(
         &self,
         domain: i64,
@@ -131,7 +126,7 @@ impl Write {
             .one(self.connection())
             .await?;
         if let Some(oldest) = oldest {
-            // Those of the last hour stay: they count the failed ones.
+            // Checks of the last hour stay, because failed ones are counted.
             proof_check::Entity::delete_many()
                 .filter(proof_check::Column::DomainId.eq(domain))
                 .filter(proof_check::Column::Id.lt(oldest.id))
@@ -142,7 +137,6 @@ impl Write {
         Ok(())
     }
 
-    /// Updates a proof's history, or its end.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
         let rows = proof::Entity::update_many()
             .set(proof::ActiveModel {
@@ -188,7 +182,6 @@ impl Write {
         self.update_rows(rows).await
     }
 
-    /// Deletes an account's challenge of a domain.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
         let rows = challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
@@ -196,7 +189,7 @@ impl Write {
         self.delete_rows(rows).await
     }
 
-    /// Makes the next check of a domain due at this time, if it is checked at all.
+    /// Makes a domain's next check due at this time, if the domain is checked at all.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
         let rows = domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
@@ -205,7 +198,7 @@ impl Write {
         self.update_rows(rows).await
     }
 
-    /// Makes the next checks of the unproved hosts below a name due at this time, of those that the account has registered.
+    /// Makes the next checks of unproved hosts below a name, of those the account has registered, due at this time.
     pub async fn checks_soon_below(
         &self,
         zone: &str,
@@ -225,7 +218,7 @@ impl Write {
             .filter(C::CheckDueAt.gt(at))
             .filter(C::DeletedAt.is_null())
             .order_by_asc(C::Id);
-        // Locked in the order of all writes: the update alone locks in any order, and may end in a deadlock.
+        // Locked in the order of all writes: the update alone would lock in any order, and could deadlock.
         let below = locked(self, below).all(self.connection()).await?;
         let rows = domain::Entity::update_many()
             .col_expr(C::CheckDueAt, Expr::value(at))
@@ -233,18 +226,16 @@ impl Write {
         self.update_rows(rows).await
     }
 
-    /// Inserts the owner marks of a domain, or replaces them.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
         self.changed.domains([row.domain_id]);
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
-        self.insert_rows([owner_marks::ActiveModel::from(row)], Some(known))
+        self.insert_rows([row.into_active_model()], Some(known))
             .await
     }
 
-    /// Deletes the owner marks of a domain.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
         self.changed.domains([domain]);
         owner_marks::Entity::delete_by_id(domain)
@@ -253,7 +244,7 @@ impl Write {
         Ok(())
     }
 
-    /// Inserts an enrolled key of a domain, or replaces the one with its `kid`.
+    /// Inserts an enrolled key of a domain, or replaces the key with the same `kid`.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
         self.changed.domains([row.domain_id]);
@@ -266,7 +257,6 @@ impl Write {
         self.insert_rows([active], Some(known)).await
     }
 
-    /// Deletes an enrolled key; returns whether there was one.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
         self.changed.domains([domain]);
         let outcome = enrolled_key::Entity::delete_many()
@@ -277,7 +267,7 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Ends the visits of a domain until one is made due again.
+    /// Stops visits to a domain until one is made due again.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
         let rows = domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))

@@ -1,4 +1,4 @@
-//! Sessions of people who have signed in to the pages.
+//! Sessions on the pages, which end by time or with their token.
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
@@ -6,15 +6,15 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::accounts::with_account;
 use super::entity::queries::page_before;
 use super::entity::{account, session, token};
 use super::{Handle, StoreError, Write};
 
-/// How long a session lasts without a request, in microseconds.
+/// How long a session lasts without a request; microseconds.
 pub const IDLE: i64 = 8 * 3600 * 1_000_000;
 
-/// Sessions that have not ended: neither by their times, nor with their token. Whether the account may be used is up to the
-/// caller.
+/// Sessions that have not ended by their times or with their token. The caller checks whether the account may be used.
 fn live(now: i64) -> Condition {
     let tokens = Query::select()
         .column(token::Column::Id)
@@ -29,25 +29,19 @@ fn live(now: i64) -> Condition {
         .add(by_token)
 }
 
-/// The session with this hash that has not ended, with its account.
 pub async fn session_by_hash(
     on: &impl Handle,
     hash: &str,
     now: i64,
 ) -> Result<Option<(session::Model, account::Model)>, StoreError> {
-    let query = session::Entity::find()
+    let session = session::Entity::find()
         .filter(session::Column::Hash.eq(hash))
-        .filter(live(now));
-    let Some(session) = query.one(on.connection()).await? else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(session.account_id)
+        .filter(live(now))
         .one(on.connection())
         .await?;
-    Ok(account.map(|account| (session, account)))
+    with_account(on, session, |session| session.account_id).await
 }
 
-/// A session by its id, if it has not ended.
 pub async fn session_by_id(
     on: &impl Handle,
     id: Uuid,
@@ -59,7 +53,7 @@ pub async fn session_by_id(
         .await?)
 }
 
-/// The sessions of an account that have not ended, the one longest unseen first.
+/// The live sessions of an account, longest unseen first.
 pub async fn sessions_of(
     on: &impl Handle,
     account: Uuid,
@@ -74,7 +68,7 @@ pub async fn sessions_of(
         .await?)
 }
 
-/// Sessions that have not ended with ids below `before`, newest first: those of one account, or all.
+/// Live sessions with ids below `before`, newest first: those of the account `of`, or all.
 pub async fn session_page(
     on: &impl Handle,
     of: Option<Uuid>,
@@ -90,12 +84,11 @@ pub async fn session_page(
 }
 
 impl Write {
-    /// Adds a session.
     pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Gives a session another secret; returns whether it had the one of `old`.
+    /// Replaces a session's secret; returns whether its hash was `old`.
     pub async fn session_rotate(
         &self,
         id: Uuid,
@@ -113,7 +106,7 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Notes that a session was used, unless it is noted for a later time.
+    /// Records that a session was used, unless a later use is recorded.
     pub async fn session_seen(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         let rows = session::Entity::update_many()
             .col_expr(session::Column::LastSeenAt, Expr::value(at))
@@ -122,7 +115,6 @@ impl Write {
         self.update_rows(rows).await
     }
 
-    /// Removes a session.
     pub async fn session_delete(&self, id: Uuid) -> Result<(), StoreError> {
         session::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -130,13 +122,11 @@ impl Write {
         Ok(())
     }
 
-    /// Removes all sessions of an account.
     pub async fn sessions_end(&self, account: Uuid) -> Result<(), StoreError> {
         let rows = session::Entity::delete_many().filter(session::Column::AccountId.eq(account));
         self.delete_rows(rows).await
     }
 
-    /// Removes every session that has ended.
     pub async fn sessions_forget(&self, now: i64) -> Result<u64, StoreError> {
         let outcome = session::Entity::delete_many()
             .filter(live(now).not())

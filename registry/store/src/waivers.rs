@@ -8,18 +8,14 @@ use super::entity::queries::{page_after, page_before, rows_with};
 use super::entity::waiver;
 use super::{Handle, StoreError, Write};
 
-/// Which waivers a list has.
 #[derive(Debug, Clone, Default)]
 pub struct WaiverFilter {
-    /// Those of this agent.
     pub agent: Option<Uuid>,
-    /// Those of this policy.
     pub policy: Option<String>,
-    /// Whether those that have ended too.
     pub ended: bool,
 }
 
-/// The waivers in force of these agents, oldest first.
+/// The waivers of these agents that are in force, oldest first.
 pub async fn waivers_of(
     on: &impl Handle,
     agents: &[Uuid],
@@ -30,12 +26,11 @@ pub async fn waivers_of(
     rows_with(on, query, waiver::Column::AgentId, agents).await
 }
 
-/// The waiver with this identifier.
 pub async fn waiver_by_id(on: &impl Handle, id: Uuid) -> Result<Option<waiver::Model>, StoreError> {
     Ok(waiver::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// Waivers with identifiers below `before`, newest first.
+/// Matching waivers with identifiers below `before`, newest first.
 pub async fn waiver_page(
     on: &impl Handle,
     filter: &WaiverFilter,
@@ -55,7 +50,7 @@ pub async fn waiver_page(
     Ok(query.all(on.connection()).await?)
 }
 
-/// Waivers in force after that identifier, oldest first.
+/// Waivers in force with identifiers above `after`, oldest first.
 pub async fn waivers_in_force(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -67,12 +62,11 @@ pub async fn waivers_in_force(
 }
 
 impl Write {
-    /// Grants a waiver.
     pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Ends a waiver; returns whether it was in force until now.
+    /// Ends a waiver; returns whether it was in force.
     pub async fn waiver_end(
         &self,
         id: Uuid,

@@ -1,12 +1,11 @@
 //! Rows: registries that catalogs name.
 
-/// A registry that a catalog names: a candidate for a peer, which nobody asks before an operator has made it one.
+/// A registry that a catalog lists: a candidate for a peer, which is not contacted before an operator makes it one.
 pub mod peer_candidate {
     table_row! { "peer_candidates":
-        /// The source of the catalog.
         #[sea_orm(primary_key, auto_increment = false)]
         pub catalog_id: i64,
-        /// The publisher's identifier. The publisher is the domain of the catalog.
+        /// The publisher's own identifier of it. The publisher is the domain of the catalog.
         #[sea_orm(primary_key, auto_increment = false)]
         pub identifier: String,
         pub display_name: String,
