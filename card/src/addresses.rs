@@ -7,10 +7,8 @@ use url::Url;
 
 use crate::{AgentCard, Interface};
 
-/// Most digits of a port.
 const MAX_PORT_DIGITS: usize = 5;
 
-/// The form of an address that is not absolute.
 enum PartialAddress {
     /// A path, perhaps after `//` and a host.
     Relative,
@@ -18,8 +16,7 @@ enum PartialAddress {
     WithoutScheme,
 }
 
-/// The card with absolute addresses: those without a scheme or a host are completed by the URL of the card. What is
-/// not plainly such an address stays as it is.
+/// The card with absolute addresses: its own URL completes those that plainly lack a scheme or a host.
 ///
 /// ```
 /// let card = br#"{"name": "Desk", "url": "/a2a/rpc"}"#;
@@ -47,7 +44,7 @@ pub fn has_relative_address(card: &AgentCard) -> bool {
     card.interfaces.iter().any(|one| partial(one).is_some())
 }
 
-/// The absolute form of an address that is not absolute; `None` for every other one.
+/// The absolute form of a partial address; `None` for any other.
 pub(crate) fn completed(interface: &Interface, card_url: &Url) -> Option<Url> {
     let text = interface.url.as_str();
     let url = match partial(interface)? {

@@ -11,7 +11,6 @@ const WELL_KNOWN: [&str; 3] = [
     "/.well-known/agent.json",
 ];
 
-/// Words in the names of members that hold some address in real cards.
 const ADDRESS_WORDS: [&str; 9] = [
     "url",
     "uri",

@@ -12,13 +12,11 @@ use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme};
 pub struct AuthRequirements<'a> {
     /// A caller must meet one of these, with all its schemes; an empty one requires nothing. In the card's order.
     ///
-    /// A card that declares schemes without requiring any has one alternative for each of them, because that is what
-    /// real cards mean. A card without either has none.
+    /// A card that declares schemes without requiring any has one alternative for each of them, as real cards mean.
     pub alternatives: Vec<Vec<AuthScheme<'a>>>,
     /// Whether the card requires one of the alternatives, rather than only declaring their schemes.
     pub required: bool,
-    /// Whether the card requires credentials but describes none in a readable form, as [`has_unreadable_auth`]
-    /// determines.
+    /// Whether the card requires credentials in no readable form, as [`has_unreadable_auth`] determines.
     pub unreadable: bool,
 }
 
@@ -27,7 +25,7 @@ pub struct AuthRequirements<'a> {
 pub struct AuthScheme<'a> {
     /// The name that the card uses for it.
     pub name: &'a str,
-    /// The required scopes.
+    /// The scopes that a token must grant.
     pub scopes: &'a [String],
     /// The required scheme: as declared, or as its bare name suggests (`bearer`, `oauth2`, …) in a card that requires
     /// a scheme without declaring it. `None` where it is unknown.
@@ -74,7 +72,6 @@ pub fn auth_requirements<'a>(card: &'a AgentCard) -> AuthRequirements<'a> {
     }
 }
 
-/// A scheme that the card requires by this name, declared or not.
 fn auth_scheme<'a>(
     declared: &HashMap<&str, &'a SecurityScheme>,
     name: &'a str,
@@ -90,7 +87,6 @@ fn auth_scheme<'a>(
     AuthScheme { name, scopes, kind }
 }
 
-/// The card's security schemes by name.
 fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
     let schemes = card.security_schemes.iter();
     schemes
@@ -98,8 +94,7 @@ fn declared(card: &AgentCard) -> HashMap<&str, &SecurityScheme> {
         .collect()
 }
 
-/// Whether the card requires credentials but describes none in a readable form: such an agent may refuse callers
-/// without credentials.
+/// Whether the card requires credentials in no readable form: its agent may refuse callers without any.
 ///
 /// ```
 /// let card = br#"{"name": "Echo", "url": "https://echo.example", "auth_required": true}"#;

@@ -38,7 +38,6 @@ pub fn content_digest(bytes: &[u8]) -> String {
     }
 }
 
-/// The canonical form without signatures, if there is one.
 fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
     if !document.exact {

@@ -13,36 +13,28 @@ use crate::rule::Rule;
 use crate::scan::scan;
 use crate::{rules, text};
 
-/// A parsed document.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// The tree. Of members with the same name it has the last one, as in most JSON parsers.
     pub(crate) value: Value,
-    /// Whether every parser reads the same document (RFC 7493): no name twice, no half surrogate pair, no number that
-    /// a double changes.
+    /// Whether every parser reads the same (RFC 7493): unique names, whole surrogate pairs, exact doubles.
     pub(crate) exact: bool,
 }
 
-/// How U+0000 in text is treated.
+/// What becomes of U+0000 in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nul {
-    /// It stays: for digests, which must distinguish any two texts.
+    /// For digests, which must distinguish any two texts.
     Keep,
-    /// It becomes U+FFFD: databases refuse U+0000 in text.
+    /// U+FFFD takes its place: databases refuse U+0000 in text.
     Replace,
 }
 
-/// Reads a document.
-///
-/// # Errors
-///
-/// Every variant of [`ParseError`] except those about the members of a card.
 pub(crate) fn read(bytes: &[u8], nul: Nul, out: &mut Findings) -> Result<Document, ParseError> {
     build(bytes, nul, Repeated::Last, out)
 }
 
-/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do members of an object
-/// with the same name.
+/// Parses a document with everything that any parser could see in it: U+0000 stays, and so do repeated members.
 ///
 /// The last one keeps its name; each earlier one is renamed to its name, U+0000 and a number. A U+0000 that the
 /// document itself has in a name is doubled, so that no two documents give the same tree.
@@ -50,14 +42,12 @@ pub(crate) fn read_all(bytes: &[u8]) -> Result<Document, ParseError> {
     build(bytes, Nul::Keep, Repeated::All, &mut Findings::default())
 }
 
-/// Which of the members with the same name are in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeated {
     Last,
     All,
 }
 
-/// Parses a document with the given treatment of U+0000 and of repeated members.
 fn build(
     bytes: &[u8],
     nul: Nul,
@@ -110,8 +100,7 @@ fn build(
     Ok(Document { value, exact })
 }
 
-/// Fewest bytes of a document for each of its lists and objects that [`serde_json`] parses again: it leaves room for more
-/// in each of them.
+/// Fewest bytes of a document for each of its lists and objects, for which [`serde_json`] reserves more room.
 const BYTES_OF_CONTAINER: usize = 8;
 
 /// Parses a document again without findings; null if [`read`] refuses it. U+0000 may stay in text.
@@ -176,7 +165,6 @@ fn position(bytes: &[u8], place: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// State shared by all nodes while a tree is built.
 struct TreeState<'s> {
     nul: Nul,
     repeated: Repeated,
@@ -203,7 +191,6 @@ impl TreeState<'_> {
     }
 }
 
-/// Builds one node of the tree.
 struct Node<'p, 's, 'f> {
     at: &'p Pointer<'p>,
     state: &'s mut TreeState<'f>,

@@ -17,8 +17,7 @@ pub fn exact_json(bytes: &[u8]) -> Option<Value> {
     document.exact.then_some(document.value)
 }
 
-/// The RFC 8785 form of a value; `None` if it has none. Only for values of [`exact_json`]: others have lost what they
-/// differ in.
+/// The RFC 8785 form of a value of [`exact_json`], if it has one. Other values have lost what they differ in.
 pub fn canonical_json(value: &Value) -> Option<Vec<u8>> {
     serde_json_canonicalizer::to_vec(value).ok()
 }

@@ -35,7 +35,6 @@ pub fn auth_labels(card: &AgentCard) -> Vec<String> {
     unique(labels)
 }
 
-/// The label of one scheme.
 fn label(kind: &SchemeKind) -> String {
     match kind {
         SchemeKind::ApiKey { .. } => "apiKey".to_owned(),
@@ -71,8 +70,7 @@ pub fn all_output_modes(card: &AgentCard) -> Vec<String> {
     unique(card.output_modes.iter().chain(skills).cloned())
 }
 
-/// `streaming`, `push_notifications` and `extended_agent_card` where the card has them, then the URIs of its
-/// extensions.
+/// `streaming`, `push_notifications`, `extended_agent_card` if the card has them, then the URIs of its extensions.
 pub fn capability_labels(card: &AgentCard) -> Vec<String> {
     let capabilities = &card.capabilities;
     let flags = [

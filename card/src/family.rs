@@ -84,7 +84,6 @@ pub struct UnknownFamily(pub String);
 impl FromStr for Family {
     type Err = UnknownFamily;
 
-    /// Parses the stable name, case-sensitively.
     fn from_str(name: &str) -> Result<Self, UnknownFamily> {
         Family::ALL
             .into_iter()

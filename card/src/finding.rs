@@ -35,7 +35,6 @@ pub struct Finding {
     pub section: String,
 }
 
-/// Collects findings up to [`MAX_FINDINGS`].
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Finding>,
@@ -59,7 +58,6 @@ impl Findings {
         self.list.push(finding(rule, at, found));
     }
 
-    /// Adds a finding that quotes a JSON value.
     pub(crate) fn add_value(&mut self, rule: &Rule, at: &Pointer<'_>, found: &Value) {
         if !self.full {
             self.add(rule, at, &quote(found));
@@ -95,13 +93,11 @@ impl Findings {
         }
     }
 
-    /// All findings, in the order of their discovery.
     pub(crate) fn into_list(self) -> Vec<Finding> {
         self.list
     }
 }
 
-/// Makes a finding with the texts of its rule.
 fn finding(rule: &Rule, at: &Pointer<'_>, found: &str) -> Finding {
     Finding {
         rule: rule.id.to_owned(),

@@ -30,13 +30,11 @@ pub struct RankedInterface<'a> {
     pub reason: String,
 }
 
-/// The card's interfaces in the order in which a client that supports `spoken` should try them, then those that it
-/// cannot use.
+/// The card's interfaces in the order in which a client with `spoken` should try them, then those that it cannot use.
 ///
 /// The card's own order is the order of preference (1.0 §8.3.2, 0.3 §5.6.3: first the flat address with its preferred
 /// transport). Interfaces with a version go before those without, which may speak any: these are listed once for each
-/// of the client's entries for the binding, in the client's order. A client copies [`Interface::tenant`] into every
-/// request.
+/// of the client's entries for the binding. A client copies [`Interface::tenant`] into every request.
 ///
 /// The result has at most one element for each pair of an interface and an entry.
 ///
@@ -126,7 +124,6 @@ fn ways(interface: &Interface, spoken: &[Spoken<'_>]) -> Result<Vec<usize>, Stri
     }
 }
 
-/// Whether a client that supports `spoken` supports `version`.
 fn covers(spoken: &str, version: &str) -> bool {
     spoken == version
         || version
@@ -147,7 +144,6 @@ fn is_address(interface: &Interface) -> bool {
         .is_ok_and(|url| url.has_host() && (!web || matches!(url.scheme(), "http" | "https")))
 }
 
-/// Why an interface that can be used stands where it does.
 fn reason_for(interface: &Interface, first: bool) -> String {
     let place = match (interface.protocol_version.as_deref(), first) {
         (Some(_), true) => "the first in the card's order that the client speaks",
@@ -160,7 +156,6 @@ fn reason_for(interface: &Interface, first: bool) -> String {
     }
 }
 
-/// Text of the card in a phrase.
 fn quoted(words: &str) -> String {
     format!("`{}`", text::visible(words, MAX_QUOTED_CHARS))
 }

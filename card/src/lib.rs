@@ -2,9 +2,8 @@
 //!
 //! Real cards follow 0.1, 0.2, 0.3 and 1.0 of the protocol, several of them at once, or none exactly. [`parse`]
 //! recognises the wire format by a card's form, reads every member on its own and reports oddities as [`Finding`]s;
-//! only bytes that are not JSON, or not a card at all, are an error. [`lint`] adds findings about the card as a
-//! whole, [`sarif`] writes findings for code hosting services, and [`convert`] writes any card in the form of 1.0 or
-//! 0.3.
+//! only bytes that are no JSON, or no card at all, are an error. [`lint`] adds findings about the card as a whole,
+//! [`sarif`] writes findings for code hosting services, and [`convert`] converts any card to 1.0 or 0.3.
 //!
 //! ```
 //! use a2a_card::{Family, parse};
@@ -36,10 +35,11 @@
 //! ```
 //!
 //! The crate is pure: no network, no files, no clock. Its work is limited by [`MAX_CARD_BYTES`], [`MAX_DEPTH`],
-//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay with the caller,
-//! identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
-//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with keys from the
-//! caller, and [`sign`] makes new ones.
+//! [`MAX_LIST`], [`MAX_OTHER_TEXTS`], [`MAX_FINDINGS`] and [`MAX_CHANGES`]. It never changes a card's bytes: those stay
+//! with the caller, identified by [`digest`]. Whether two cards mean the same is decided by [`content_digest`] and
+//! [`signing_summary`], and how much a change matters by [`diff()`]. [`verify`] checks signatures with the caller's
+//! keys, and [`sign`] makes new ones.
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod addresses;
@@ -113,9 +113,7 @@ pub use words::security_sentences;
 #[doc(hidden)]
 pub use {sarif::results as sarif_results, text::is_hidden};
 
-/// Version of the derivation: raised by one whenever [`parse`], [`lint`] or any other function here gives another
-/// result for the same bytes.
+/// Raised by one whenever [`parse`], [`lint`] or any other function here gives another result for the same bytes.
 ///
-/// Stored results are stored together with this number, and derived again if theirs is older. The bytes themselves
-/// never change by that.
+/// Results are stored together with this number, and derived again where theirs is older.
 pub const DERIVATION: u32 = 6;

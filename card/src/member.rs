@@ -13,7 +13,6 @@ use crate::rules;
 /// Most elements read of any list: skills, tags, interfaces, schemes, …
 pub const MAX_LIST: usize = 1_000;
 
-/// Length limits of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
     /// Names, identifiers, tags: up to 1 024 characters, then cut.
@@ -25,7 +24,6 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// The limit in characters.
     pub(crate) fn limit(self) -> usize {
         match self {
             Length::Line => 1_024,
@@ -47,7 +45,6 @@ pub(crate) struct Members<'p> {
     unread: Map<String, Value>,
 }
 
-/// The position of a member.
 pub(crate) struct Spot {
     inside: Option<&'static str>,
     name: Cow<'static, str>,
@@ -60,7 +57,6 @@ impl Spot {
         Spot { inside, name }
     }
 
-    /// The pointer to the member, for an object at `parent`.
     pub(crate) fn below<'a>(&'a self, parent: &'a Pointer<'a>) -> Pointer<'a> {
         match self.inside {
             Some(outer) => Pointer::Inside(parent, outer, &self.name),
@@ -70,7 +66,6 @@ impl Spot {
 }
 
 impl<'p> Members<'p> {
-    /// The members of the object at `at`.
     pub(crate) fn new(map: Map<String, Value>, at: Pointer<'p>) -> Self {
         let snake = map.keys().any(|name| name.contains('_'));
         Members {
@@ -82,7 +77,6 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// The position of the object.
     pub(crate) fn at(&self) -> Pointer<'p> {
         self.at
     }
@@ -98,7 +92,6 @@ impl<'p> Members<'p> {
             .filter(|value| !value.is_null())
     }
 
-    /// Whether the member is there in `snake_case` only.
     pub(crate) fn is_snake(&self, name: &str) -> bool {
         self.snake && !self.map.contains_key(name) && self.peek(name).is_some()
     }
@@ -144,7 +137,7 @@ impl<'p> Members<'p> {
         self.lifted = Some((outer, lifted));
     }
 
-    /// Takes a member in camelCase or `snake_case`. Null is absent, with a finding.
+    /// Takes a member in camelCase or `snake_case`. Null counts as absent, with a finding.
     pub(crate) fn take(&mut self, name: &'static str, out: &mut Findings) -> Option<(Spot, Value)> {
         let camel = self.map.shift_remove(name);
         let mut found = camel.map(|value| (Cow::Borrowed(name), value));
@@ -172,18 +165,16 @@ impl<'p> Members<'p> {
         Some((spot, value))
     }
 
-    /// A member that was not taken, or whose value could not be read.
+    /// A member that was not taken or could not be read.
     pub(crate) fn leftover(&self, name: &str) -> Option<&Value> {
         self.unread.get(name).or_else(|| self.map.get(name))
     }
 
-    /// Takes such a member.
     pub(crate) fn take_leftover(&mut self, name: &str) -> Option<Value> {
         let unread = self.unread.shift_remove(name);
         unread.or_else(|| self.map.shift_remove(name))
     }
 
-    /// Keeps a value that could not be read among the unknown members.
     pub(crate) fn keep(&mut self, spot: &Spot, value: Value) {
         self.unread.insert(spot.name.clone().into_owned(), value);
     }
@@ -205,7 +196,6 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Takes a boolean.
     pub(crate) fn flag(&mut self, name: &'static str, out: &mut Findings) -> Option<bool> {
         let (spot, value) = self.take(name, out)?;
         let flag = flag(&value, &spot.below(&self.at), out);
@@ -261,7 +251,6 @@ pub(crate) fn is_spelling(spelling: &str, name: &str) -> bool {
     same && rest.next().is_none()
 }
 
-/// `protocolVersion` as `protocol_version`.
 pub(crate) fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for character in name.chars() {
@@ -273,8 +262,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Reads a text, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself if it is not a text.
-/// Numbers are read as text, with a finding.
+/// Reads a text or number, trimmed and limited; `Ok(None)` if nothing is left of it, the value itself for other types.
 pub(crate) fn text(
     value: Value,
     at: &Pointer<'_>,
@@ -312,8 +300,8 @@ fn in_one_language(value: &Value) -> Option<&str> {
     english.or(texts.first()).map(|(_, text)| *text)
 }
 
-/// The languages and texts of a text by language: an object with language tags (RFC 5646) as names, or a list of objects
-/// with a language and a text each. Empty for any other value.
+/// The texts by language: of an object with language tags (RFC 5646) as names, or of a list of objects with a language
+/// and a text each. Empty for any other value.
 pub(crate) fn texts_by_language(value: &Value) -> Vec<(&str, &str)> {
     let texts: Option<Vec<(&str, &str)>> = match value {
         Value::Object(named) => named

@@ -20,8 +20,7 @@ pub struct AgentCard {
     /// The organisation that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// The agent's addresses, most preferred first. May be empty: such a card is listed, but its agent cannot be
-    /// called.
+    /// The agent's addresses, most preferred first; empty if the agent cannot be called.
     #[serde(default)]
     pub interfaces: Vec<Interface>,
     /// Capabilities beyond sending an answer.
@@ -42,7 +41,7 @@ pub struct AgentCard {
     /// Alternatives of which a caller must meet one; empty if the card requires nothing.
     #[serde(default)]
     pub security: Vec<SecurityRequirement>,
-    /// Human-readable documentation.
+    /// URL of documentation for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documentation_url: Option<String>,
     /// A picture of the agent. Displayed as a link, never fetched.
@@ -51,8 +50,7 @@ pub struct AgentCard {
     /// The `signatures` array exactly as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<Value>,
-    /// Top-level members that no protocol version knows, or whose value could not be read, as received (except that
-    /// U+0000 is read as U+FFFD everywhere).
+    /// Top-level members of no version, or with an unreadable value, as received (but U+0000 becomes U+FFFD).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub unknown: Map<String, Value>,
     /// Texts of members that the model does not know, in the card's order, for searching: each text once, at most
@@ -64,10 +62,10 @@ pub struct AgentCard {
 /// The organisation behind an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
-    /// The organisation's name.
+    /// The name of the organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
-    /// The organisation's site.
+    /// The site of the organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -114,7 +112,7 @@ pub struct Capabilities {
 /// A protocol extension the agent supports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extension {
-    /// The extension's identifier.
+    /// The identifier of the extension.
     pub uri: String,
     /// How the agent uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,10 +135,10 @@ pub struct Skill {
     /// What the skill does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Keywords.
+    /// Keywords that describe the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Example prompts.
+    /// Prompts that the skill understands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// Media types accepted, if they differ from the card's.
@@ -161,7 +159,7 @@ pub struct SecurityScheme {
     pub name: String,
     /// The credentials that it requires of the caller.
     pub kind: SchemeKind,
-    /// The publisher's explanation.
+    /// The publisher's explanation of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -185,20 +183,20 @@ pub enum SchemeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bearer_format: Option<String>,
     },
-    /// OAuth 2.
+    /// OAuth 2, in any of its flows.
     Oauth2 {
         /// The flows object as received.
         flows: Value,
-        /// RFC 8414 metadata.
+        /// Where the RFC 8414 metadata is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata_url: Option<String>,
     },
-    /// `OpenID` Connect.
+    /// `OpenID` Connect, which is discovered.
     OpenIdConnect {
-        /// The discovery document.
+        /// URL of the discovery document.
         url: String,
     },
-    /// A client certificate.
+    /// A certificate of the client (mutual TLS).
     MutualTls,
     /// No credentials: the card says so (`none`, `noAuth`).
     None,

@@ -26,7 +26,6 @@ const MAX_TEXT_BYTES: usize = 2 * 1024;
 /// Most bytes collected before texts that the model has as well are left out.
 const MAX_COLLECTED: usize = 64 * 1024;
 
-/// Most values visited.
 const MAX_VISITS: usize = 10_000;
 
 /// Deepest member collected, counted from the member of the card that contains it.
@@ -41,7 +40,6 @@ const MIN_CODE: usize = 12;
 /// The shortest word of hexadecimal digits and hyphens that is a digest or identifier.
 const MIN_DIGEST: usize = 32;
 
-/// Members of a skill that the model has.
 const SKILL_MEMBERS: [&str; 9] = [
     "id",
     "name",
@@ -92,7 +90,6 @@ const FOR_MACHINES: [&str; 34] = [
     "version",
 ];
 
-/// Texts found in a document.
 #[derive(Default)]
 pub(crate) struct OtherTexts {
     texts: Vec<String>,
@@ -101,7 +98,6 @@ pub(crate) struct OtherTexts {
 }
 
 impl OtherTexts {
-    /// Collects the texts of a card's document.
     pub(crate) fn of(document: &Map<String, Value>) -> Self {
         let mut found = Self::default();
         found.card(document, true);
@@ -183,14 +179,12 @@ impl OtherTexts {
         described.for_each(|example| self.value(example, false, 0));
     }
 
-    /// A text in all its languages.
     fn languages(&mut self, value: &Value) {
         for (_, text) in texts_by_language(value) {
             self.text(text);
         }
     }
 
-    /// Capabilities beyond those of the protocol.
     fn capabilities(&mut self, capabilities: &Value) {
         match capabilities {
             Value::Object(members) => {
@@ -213,7 +207,6 @@ impl OtherTexts {
         }
     }
 
-    /// Descriptions and parameters of protocol extensions.
     fn extensions(&mut self, extensions: &Value) {
         for extension in extensions.as_array().into_iter().flatten() {
             if let Value::Object(members) = extension {
@@ -222,7 +215,6 @@ impl OtherTexts {
         }
     }
 
-    /// The members of an object but those in the model.
     fn rest(&mut self, members: &Map<String, Value>, known: &[&str]) {
         for (name, value) in members {
             if !is_one_of(known, name) {
@@ -268,7 +260,6 @@ impl OtherTexts {
     }
 }
 
-/// The texts of the model that an unknown member may repeat.
 fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
     let provider = card.provider.iter();
     let own = [Some(&card.name), card.description.as_ref()];
@@ -288,7 +279,6 @@ fn model_texts(card: &AgentCard) -> impl Iterator<Item = &str> {
         .map(String::as_str)
 }
 
-/// Whether the name, in either spelling, is one of these.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| is_spelling(name, known))
 }
@@ -329,8 +319,7 @@ fn readable(text: &str) -> Option<String> {
     has_word(&out).then_some(out)
 }
 
-/// A word of ASCII characters as it is, another one in its parts within ASCII and beyond: scripts without spaces have
-/// addresses in the midst of a sentence.
+/// An ASCII word whole, another one split at ASCII's edge: scripts without spaces have addresses amid a sentence.
 fn pieces(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {

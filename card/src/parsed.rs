@@ -7,17 +7,16 @@ use crate::finding::{Finding, Findings};
 use crate::refusal::ParseError;
 use crate::{AgentCard, Family, wire};
 
-/// A parsed card.
+/// A parsed card, and how it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
     /// The model of the card.
     pub card: AgentCard,
-    /// The wire format.
+    /// The wire format of the document.
     pub family: Family,
     /// The feature of the card that determined the wire format, as a phrase for people.
     pub reason: &'static str,
-    /// Whether the card declares no protocol version, so that the version of its flat address comes from the wire
-    /// format.
+    /// Whether the card declares no protocol version, so that the wire format gives its flat address one.
     pub dated_by_form: bool,
     /// The findings of reading, at most [`crate::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
@@ -27,11 +26,6 @@ pub struct Parsed {
 ///
 /// A fault of a member affects only that member and gives a [`Finding`]. The work is limited by the size and depth of
 /// the document, by [`crate::MAX_LIST`] elements in a list and by [`crate::MAX_FINDINGS`] findings.
-///
-/// # Errors
-///
-/// [`ParseError`] if the bytes are too large, too deeply nested or not JSON, or if the document is not an object or
-/// has no name anywhere.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     let mut findings = Findings::default();
     let document = document::read(bytes, Nul::Replace, &mut findings)?;
@@ -50,7 +44,6 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     })
 }
 
-/// The name of a value's type, for a sentence.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -2,36 +2,28 @@
 
 use std::fmt::Write as _;
 
-/// Longest pointer in bytes. Member names may be as long as the card itself; a finding then points to the nearest
-/// ancestor with a shorter pointer.
+/// Longest pointer in bytes; a finding points to the nearest ancestor within it, as names may be as long as a card.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// A position in a document: a chain of borrowed segments, so that walking a card allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pointer<'a> {
-    /// The whole document.
     Root,
-    /// A member of an object.
     Name(&'a Pointer<'a>, &'a str),
-    /// An element of an array.
     Index(&'a Pointer<'a>, usize),
-    /// A member of an object that is itself a member: for a nested card, which is read as if its members were one
-    /// level higher.
+    /// A member of a member: for a nested card, which is read as if its members were one level higher.
     Inside(&'a Pointer<'a>, &'a str, &'a str),
 }
 
 impl<'a> Pointer<'a> {
-    /// The member `name` of this place.
     pub(crate) fn name(&'a self, name: &'a str) -> Self {
         Pointer::Name(self, name)
     }
 
-    /// The element `index` of this place.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Pointer::Index(self, index)
     }
 
-    /// The pointer in RFC 6901 syntax.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);

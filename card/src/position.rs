@@ -1,9 +1,8 @@
 //! Positions of members in a document's text: from pointers to lines and columns.
 //!
 //! This is a second walk over the bytes, besides [`crate::scan`] and the parser that builds the tree. The parser
-//! reports no positions, and keeping them for every member would make every reading slower for the sake of reports.
-//! Sharing a lexer with the scan makes both a third slower and neither shorter: the scan must handle bytes that are
-//! not JSON, while this walk follows the grammar.
+//! reports no positions, and keeping them for every member would make every reading slower. Sharing a lexer with the
+//! scan makes both a third slower: the scan must handle bytes that are not JSON, while this walk follows the grammar.
 
 use std::collections::HashMap;
 
@@ -15,9 +14,9 @@ use crate::scan::{MAX_DEPTH, scan};
 /// A place in a card's text: line and column from 1, the column in Unicode code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// The column, counted from 1.
     pub column: usize,
 }
 
@@ -56,8 +55,6 @@ pub(crate) struct Region {
 
 /// The region of each pointer's value, in the order of the pointers; of the nearest ancestor if the document does not
 /// have the value, `None` if the bytes cannot be read.
-///
-/// One walk over the bytes serves all pointers.
 pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mended = match scan(body) {
@@ -79,7 +76,6 @@ pub(crate) fn regions(bytes: &[u8], pointers: &[&str]) -> Vec<Option<Region>> {
 /// Most names of one object that are also looked for in another spelling; cards have fewer members.
 const MAX_SPELT: usize = 64;
 
-/// The wanted pointers, as a tree of their segments.
 struct Wanted {
     nodes: Vec<Segment>,
 }
@@ -102,7 +98,6 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Adds a pointer and returns its index in the tree.
     fn add(&mut self, pointer: &str) -> usize {
         let mut node = 0;
         for segment in pointer.split('/').skip(1) {
@@ -123,8 +118,7 @@ impl Wanted {
         node
     }
 
-    /// The index below `node` of a member's name. The `snake_case` spelling of a name also matches a finding that
-    /// uses its proper spelling.
+    /// The index below `node` of a member's name, of which the `snake_case` spelling matches as well.
     fn child(&self, node: Option<usize>, name: &str) -> Option<usize> {
         let children = &self.nodes.get(node?)?.children;
         let exact = children.get(name).copied();
@@ -137,7 +131,6 @@ impl Wanted {
         spelt.map(|(_, child)| *child)
     }
 
-    /// Whether anything below the node is wanted.
     fn leads_on(&self, node: Option<usize>) -> bool {
         let node = node.and_then(|node| self.nodes.get(node));
         node.is_some_and(|node| !node.children.is_empty())
@@ -254,7 +247,6 @@ impl SpanWalk<'_, '_> {
         self.at = self.at.min(self.bytes.len());
     }
 
-    /// Walks over a number, `true`, `false` or `null`.
     fn word(&mut self) {
         while self
             .peek()
@@ -275,7 +267,6 @@ impl SpanWalk<'_, '_> {
     }
 }
 
-/// Lines and columns of the ranges, in one pass over the text.
 fn located(bytes: &[u8], spans: &[Option<(usize, usize)>]) -> Vec<Option<Region>> {
     let ends = spans
         .iter()

@@ -26,7 +26,7 @@ pub enum ParseError {
         line: usize,
         /// Byte in that line, from 1; 0 is the end of the previous line.
         column: usize,
-        /// The parser's error.
+        /// What the parser says.
         text: String,
     },
     /// The document is not a card.
@@ -66,7 +66,6 @@ const NOT_A_CARD: Rule = Rule::new(
     "serve the agent card at this URL",
 );
 
-/// All of these rules.
 pub(crate) static REFUSAL: &[Rule] = &[TOO_LARGE, TOO_DEEP, NOT_JSON, NOT_A_CARD];
 
 impl ParseError {

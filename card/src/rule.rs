@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// For information.
+    /// For information; nothing is wrong.
     Info,
     /// It works today, but some clients may fail.
     Warning,
@@ -28,7 +28,7 @@ impl Severity {
 /// One rule: what it requires, its severity, and how to fix a breach.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable identifier, `<subject>.<matter>`.
+    /// Stable identifier of the rule, `<subject>.<matter>`.
     pub id: &'static str,
     /// The severity of a breach.
     pub severity: Severity,
@@ -41,7 +41,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule, with the columns of its table in order.
     pub(crate) const fn new(
         id: &'static str,
         severity: Severity,

@@ -6,10 +6,8 @@ use crate::position::{Region, regions};
 use crate::text::visible;
 use crate::{Finding, ParseError, Rule, Severity, digest, rules};
 
-/// The schema that the logs name.
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The tool's name in the logs.
 const TOOL: &str = "a2a-registry";
 
 /// The findings about one card as a SARIF log with one run.
@@ -74,7 +72,6 @@ pub fn sarif_of_refusal(artifact_uri: &str, error: &ParseError, tool_version: &s
     )
 }
 
-/// A log with one run.
 fn log(results: Vec<Value>, tool_version: &str) -> Value {
     let descriptors: Vec<Value> = rules().iter().map(descriptor).collect();
     json!({
@@ -88,7 +85,6 @@ fn log(results: Vec<Value>, tool_version: &str) -> Value {
     })
 }
 
-/// A rule, as SARIF describes it.
 fn descriptor(rule: &Rule) -> Value {
     json!({
         "id": rule.id,
@@ -114,7 +110,6 @@ fn result(rule: &str, severity: Severity, text: &str, location: Value) -> Value 
     result
 }
 
-/// The SARIF level for a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -123,7 +118,6 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The finding as sentences.
 fn sentence(finding: &Finding) -> String {
     let found = match finding.found.as_str() {
         "" => String::new(),
@@ -149,7 +143,6 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A position in the artifact.
 fn physical(artifact_uri: &str, region: &Value) -> Value {
     let artifact = json!({"uri": uri(artifact_uri)});
     json!({"physicalLocation": {"artifactLocation": artifact, "region": region}})
@@ -160,7 +153,6 @@ fn first_line() -> Value {
     json!({"startLine": 1})
 }
 
-/// The region in SARIF form.
 fn place(region: Region) -> Value {
     json!({
         "startLine": region.start_line,
@@ -170,7 +162,6 @@ fn place(region: Region) -> Value {
     })
 }
 
-/// The member as a logical location.
 fn logical(pointer: &str) -> Value {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     let is_index = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,20 +1,17 @@
 //! Scans the raw bytes once, before the tree is built.
-//!
-//! The scan finds input that a JSON parser needlessly refuses (half a surrogate pair, a number beyond a double),
-//! hides (numbers that lose digits) or needs stack for (depth). Positions stay the same: fixes are made in place, in
-//! a copy. It has to come first, since the parser stops at the first such place, and takes a tenth of the time of
-//! reading a card.
+//! The scan finds input that a JSON parser needlessly refuses (half a surrogate pair, a number beyond a double), hides
+//! (numbers that lose digits) or needs stack for (depth). Fixes are made in place, in a copy, so positions stay the
+//! same. The scan comes first because the parser stops at the first such place; it takes a tenth of the time of reading
+//! a card.
 
 use std::borrow::Cow;
 
 /// Deepest nesting of arrays and objects in a card.
 pub const MAX_DEPTH: usize = 64;
 
-/// The result of a scan.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scan<'a> {
-    /// The bytes to parse: those given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a
-    /// double.
+    /// The bytes given, or a copy with U+FFFD for half surrogates and `null` for numbers beyond a double.
     pub(crate) bytes: Cow<'a, [u8]>,
     /// Position of the first half of a surrogate pair without the other.
     pub(crate) lone_surrogate: Option<usize>,
@@ -24,7 +21,6 @@ pub(crate) struct Scan<'a> {
     pub(crate) inexact_number: Option<usize>,
 }
 
-/// The nesting exceeds [`MAX_DEPTH`].
 #[derive(Debug, PartialEq)]
 pub(crate) struct TooDeep;
 
@@ -99,7 +95,6 @@ fn escape(bytes: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The end of the number that begins here.
 fn number_end(bytes: &[u8], start: usize) -> usize {
     bytes[start..]
         .iter()
@@ -107,7 +102,6 @@ fn number_end(bytes: &[u8], start: usize) -> usize {
         .map_or(bytes.len(), |length| start + length)
 }
 
-/// Checks one number.
 fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
     let literal = &bytes[start..end];
     // Up to fifteen digits always survive in a double.
@@ -136,9 +130,8 @@ fn number(bytes: &[u8], start: usize, end: usize, seen: &mut Scan<'_>) {
 /// Most significant digits that a double preserves (IEEE 754 binary64).
 const MAX_DIGITS: usize = 17;
 
-/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. If
-/// two shortest forms are equally near, implementations differ: most choose the even one, the standard library the
-/// larger one.
+/// Whether the double, written with as many digits as the literal has or in its shortest form, equals the literal. Of
+/// two equally near shortest forms most implementations choose the even one, the standard library the larger one.
 fn is_exact(literal: &str, double: f64) -> bool {
     let Some((digits, power)) = decimal(literal) else {
         return false;

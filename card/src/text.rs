@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 /// Whether a character is invisible to a person but not to a machine: bidirectional controls, zero-width characters,
 /// fillers, tag characters and controls other than tab, line feed and carriage return.
 ///
-/// Zero-width joiner and non-joiner are not among them: scripts and emoji need them. [`has_hidden`] checks their
-/// neighbours.
+/// Zero-width joiners and non-joiners, which scripts and emoji need, are judged by their neighbours in [`has_hidden`].
 pub fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -79,8 +78,7 @@ pub(crate) fn visible(text: &str, limit: usize) -> String {
 /// JSON text that is safe for a terminal or a log viewer: controls beyond ASCII, bidirectional controls and all other
 /// invisible characters are written as `\uXXXX`. JSON parsers read it the same.
 ///
-/// All JSON that contains text of cards is printed through here: the output of the command line's `--json` and the
-/// logs of [`crate::sarif()`].
+/// All JSON with text of cards is printed through here: the command line's `--json`, the logs of [`crate::sarif()`].
 ///
 /// ```
 /// let json = "{\"name\":\"txt.\u{202e}exe\"}";

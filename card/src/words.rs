@@ -25,10 +25,8 @@ pub fn security_sentences(card: &AgentCard) -> Vec<String> {
     unique(sentences)
 }
 
-/// The sentence for a requirement that could not be read.
 const UNREADABLE: &str = "The card requires credentials in a form that cannot be read";
 
-/// The clause for a card that requires no credentials.
 const NOTHING: &str = "call without credentials";
 
 /// The requirements of one alternative, joined by "and".
@@ -93,7 +91,6 @@ fn clause(kind: &SchemeKind, scopes: &[String]) -> String {
     }
 }
 
-/// The clause with a capital letter at its beginning.
 fn capitalised(clause: &str) -> String {
     let mut characters = clause.chars();
     match characters.next() {

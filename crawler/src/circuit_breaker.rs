@@ -2,13 +2,11 @@
 //!
 //! While it is open, no source's liveness and no domain's proof is changed.
 //!
-//! Only changes are counted: a source that fails for the first time, and any source that answers; and only sources
-//! that have answered before. A source that never answered, or has been failing for long, tells nothing about our
-//! network, and would keep the breaker open for ever.
+//! Only changes of sources that have answered before are counted: a first failure, and any answer. A source that never
+//! answered, or has been failing for long, tells nothing about our network, and would keep the breaker open for ever.
 //!
-//! Opening the breaker freezes the states of all sources. An attacker could want that, so of all the sources that one
-//! party can make fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open the breaker or
-//! to keep it open.
+//! Opening the breaker freezes all states, which an attacker could want. So of all the sources that one party can make
+//! fail on purpose only the latest [`FETCHES_PER_PARTY`] fetches count: too few to open or hold it open.
 
 use std::collections::VecDeque;
 
@@ -48,7 +46,7 @@ pub enum Party {
 /// One fetch of a source, as far as the breaker needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchReport {
-    /// Whether it failed.
+    /// Whether the fetch failed.
     pub failed: bool,
     /// Whether the fetch before it failed too.
     pub was_failing: bool,
@@ -58,7 +56,6 @@ pub struct FetchReport {
     pub parties: Vec<Party>,
 }
 
-/// A fetch that counts.
 #[derive(Debug, Clone)]
 struct CountedFetch {
     at: OffsetDateTime,
@@ -136,8 +133,7 @@ impl CircuitBreaker {
     }
 
     /// Makes room for a fetch by these parties: of each, one fewer than may count is kept. Fetches older than the
-    /// longest interval are dropped as well: otherwise the failures of sources that were deleted since would keep the
-    /// breaker open.
+    /// longest interval are dropped as well, lest the failures of deleted sources keep the breaker open.
     fn forget(&mut self, parties: &[Party], now: OffsetDateTime) {
         let longest = MAX_INTERVAL * (1.0 + JITTER) + PROMISE_SLACK;
         // After the clock was set back, fetches lie in the future; they are dropped like very old ones.
@@ -158,9 +154,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether the outage is over. The age of the fetches does not matter: a small registry fetches seldom, and would
-    /// otherwise never reach a conclusion. Nor would a registry whose sources belong to few parties, since most of
-    /// their fetches do not count; these are counted in `seen`.
+    /// Whether the outage is over. The age of the fetches does not matter, since a small registry fetches seldom; those
+    /// beyond a party's limit count in `seen`, for registries whose sources belong to few parties.
     fn is_over(&self) -> bool {
         if self.fetches.len().max(self.seen) < LEAST_FETCHES {
             return false;

@@ -8,8 +8,7 @@ use time::OffsetDateTime;
 /// When the machine's own clock was first used.
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A source of the present time. Everything that depends on time is given one, so that a test can run through months
-/// in a moment.
+/// A source of the present time, passed to everything that depends on it, so that tests can set it.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The present moment in UTC.
     fn now(&self) -> OffsetDateTime;

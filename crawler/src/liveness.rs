@@ -63,7 +63,7 @@ pub struct Cause {
     pub since: OffsetDateTime,
     /// When the latest of them was.
     pub latest: OffsetDateTime,
-    /// Their number.
+    /// How many there were.
     pub fetches: u32,
 }
 

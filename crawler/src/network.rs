@@ -5,9 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Prefix length of an IPv4 block.
 const V4_PREFIX: u8 = 24;
-/// Prefix length of an IPv6 block.
 const V6_PREFIX: u8 = 48;
 
 /// The block of an address: its /24 or its /48. An IPv4 address mapped into IPv6 counts as IPv4.

@@ -17,15 +17,13 @@ pub const BACKLOG_FACTOR: f64 = 2.0;
 pub const BACKLOG_LAG: Duration = Duration::from_secs(180);
 /// Visits that may always begin at once after a pause, whatever the rate.
 const LEAST_BURST: f64 = 2.0;
-/// Factor by which the least rate is lower while there is no backlog, so that a small registry's visits are spread
-/// out too.
+/// Factor on the least rate without a backlog, so that a small registry's visits are spread out too.
 const EVEN_SHARE_OF_LEAST: f64 = 1.0 / 60.0;
 
 /// Limits that apply whatever the steady rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Least visits a second during a backlog: 1. A registry of ten domains would otherwise take half a day to catch
-    /// up.
+    /// Least visits a second during a backlog: 1. Ten domains would otherwise take half a day to catch up.
     pub least: f64,
     /// How long unused permission is kept: 30 s.
     pub burst: Duration,
@@ -67,8 +65,7 @@ impl Pace {
         (steady * factor).max(self.least * share)
     }
 
-    /// The permission at `now`, given the one that was left. After the clock was set back it neither grows nor
-    /// shrinks.
+    /// The permission at `now`, given the one left; unchanged if the clock was set back.
     pub fn refill(&self, left: Option<Permission>, now: OffsetDateTime, rate: f64) -> Permission {
         let most = (rate * self.burst.as_secs_f64()).max(LEAST_BURST);
         let visits = match left {

@@ -8,11 +8,9 @@ use time::{Duration, OffsetDateTime};
 
 use crate::schedule::{JITTER, MAX_INTERVAL};
 
-/// Length of a slot.
 const SLOT: Duration = Duration::MINUTE;
 /// Number of slots: the longest wait with jitter, and one more hour.
 const SLOTS: usize = 28 * 60;
-/// Number of times that are compared.
 const CANDIDATES: u32 = 32;
 
 /// The visits planned for the next 28 hours, by minute, and their total rate.
@@ -25,7 +23,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// An empty plan.
+    /// A plan without any visits.
     pub fn new(now: OffsetDateTime) -> Self {
         debug_assert!(MAX_INTERVAL * (1.0 + JITTER) <= SLOT * i32::try_from(SLOTS).unwrap_or(0));
         Self {
@@ -68,8 +66,7 @@ impl Planned {
         self.steady = visits_a_second;
     }
 
-    /// Updates the rate after the interval of a domain changed; `None` where it was not, or no longer is, visited
-    /// regularly.
+    /// Updates the rate after a domain's interval changed; `None` if it was or is not visited regularly.
     pub fn change_interval(&mut self, before: Option<Duration>, after: Option<Duration>) {
         let rate = |interval: Option<Duration>| {
             interval.map_or(0.0, |interval| 1.0 / interval.as_seconds_f64().max(1.0))

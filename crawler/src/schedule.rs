@@ -3,8 +3,7 @@
 use ring::digest::{SHA256, digest};
 use time::{Duration, OffsetDateTime};
 
-/// Shortest interval between fetches of a source, whatever its server says: `no-store` gives this interval, never a
-/// hot loop.
+/// Shortest interval between fetches of a source, whatever its server says, such as `no-store`.
 pub const MIN_INTERVAL: Duration = Duration::minutes(15);
 /// Longest interval between fetches of a source that responds.
 pub const MAX_INTERVAL: Duration = Duration::hours(24);
@@ -22,15 +21,13 @@ pub const FIRST_BACKOFF: Duration = Duration::minutes(5);
 pub const MAX_BACKOFF: Duration = Duration::hours(24);
 /// Shortest wait after a failure, whatever the random number: the spacing between visits of a host.
 pub const MIN_BACKOFF: Duration = Duration::seconds(60);
-/// Wait before the first retry of a timeout: a host that sleeps is woken by a request, and some need 20 s to respond. Also
-/// the spacing between these two visits.
+/// Wait before the first retry of a timeout, and spacing of the two: a sleeping host may take 20 s to respond.
 pub const TIMEOUT_RETRY: Duration = Duration::seconds(30);
 /// Longest wait that a server can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::days(7);
 /// Longest time between unconditional fetches of a source, so that no 304 hides a dropped signature.
 pub const FULL_FETCH_INTERVAL: Duration = Duration::days(7);
-/// Longest wait after a failure while the circuit breaker is open: sources that failed because of our own outage
-/// shall not stay stale long after it is over.
+/// Longest wait after a failure while the breaker is open, so that sources recover soon after our own outage.
 pub const MAX_OPEN_BREAKER_BACKOFF: Duration = Duration::hours(1);
 /// Delay beyond the jitter within which a visit still counts as on time: rate limits may defer it.
 pub const PROMISE_SLACK: Duration = Duration::minutes(5);
@@ -44,11 +41,11 @@ pub enum FetchResult {
         /// Position within the interval.
         phase: u32,
     },
-    /// A changed card.
+    /// The card has changed.
     Changed,
-    /// An unchanged card.
+    /// The card has not changed.
     Unchanged,
-    /// A failure.
+    /// The fetch has failed.
     Failed {
         /// Failures in a row, this one included.
         failures: u32,
@@ -66,7 +63,7 @@ pub enum FetchResult {
 pub struct NextDue {
     /// When the source is due.
     pub at: OffsetDateTime,
-    /// The adaptive interval.
+    /// The adaptive interval to pass in.
     pub interval: Duration,
 }
 
@@ -130,8 +127,8 @@ pub fn next_due(
     }
 }
 
-/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out. While the circuit breaker is open
-/// the cause is probably our own network, and it is no host that has to be woken.
+/// Whether a source is fetched again after [`TIMEOUT_RETRY`]: it has just begun to time out, and the circuit breaker is
+/// closed, so the cause is probably a host that sleeps.
 pub const fn is_retried_soon(failures: u32, timed_out: bool, breaker_open: bool) -> bool {
     failures == 1 && timed_out && !breaker_open
 }
@@ -144,8 +141,7 @@ pub fn phase(host: &str) -> u32 {
     first.map_or(0, u32::from_be_bytes)
 }
 
-/// How long a card is fresh after a fetch: the server's own value or else the adaptive interval, within
-/// [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
+/// How long a card is fresh: the server's value or else the interval, from [`MIN_INTERVAL`] to [`MAX_INTERVAL`].
 pub fn promised(interval: Duration, max_age: Option<u32>) -> Duration {
     max_age
         .map_or(interval, |seconds| Duration::seconds(seconds.into()))

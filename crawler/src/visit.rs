@@ -21,8 +21,7 @@ pub struct Visit {
     pub domain_key: i64,
     /// The domain as registered, `host` or `host:port`. Used for spacing and in logs.
     pub domain: String,
-    /// Whether a DNS record proves who controls the domain: then the keys of its cards may lie on other hosts of the
-    /// same registrable domain.
+    /// Whether a DNS record proves the domain, so that other hosts of its registrable domain may hold its keys.
     pub dns_proved: bool,
     /// Proof that this crawler holds the visit; returned with the outcome.
     pub lease: i64,
@@ -37,28 +36,26 @@ pub struct SourceTask {
     pub source_key: i64,
     /// The requests to make.
     pub slot: Slot,
-    /// The validators of the last successful response, for a conditional request. With `None` the whole card is
-    /// fetched.
+    /// The validators of the last successful response, for a conditional request; `None` for a full one.
     pub validators: Option<Validators>,
 }
 
 /// The requests that fetch a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
-    /// `/.well-known/agent-card.json` of this origin, and `/.well-known/agent.json` where the first responds without a
-    /// card (docs/model.md#slots).
+    /// `/.well-known/agent-card.json` of this origin, or else `/.well-known/agent.json` (docs/model.md#slots).
     WellKnown {
         /// Scheme, host and port; path and query are ignored.
         origin: Url,
     },
-    /// Exactly this URL.
+    /// Exactly this URL, a card's.
     Url {
         /// URL of the card.
         url: Url,
     },
     /// A registered URL, which may be that of a card or of a catalog.
     Registered {
-        /// The URL.
+        /// The URL as registered.
         url: Url,
         /// Whether the card may be at the well-known path under it, as SDKs look for it: see
         /// [`card_under`](crate::fetch::card_under).
@@ -101,7 +98,7 @@ pub struct Validators {
     pub url: String,
     /// `ETag` as received, quotes and weakness included.
     pub etag: Option<String>,
-    /// `Last-Modified` as received.
+    /// `Last-Modified`, exactly as received.
     pub last_modified: Option<String>,
 }
 
@@ -110,7 +107,7 @@ pub struct Validators {
 pub struct VisitOutcome {
     /// The visit's domain key.
     pub domain_key: i64,
-    /// The visit's lease.
+    /// The lease of the visit.
     pub lease: i64,
     /// One result for each source, in the order fetched.
     pub sources: Vec<SourceOutcome>,
@@ -119,12 +116,11 @@ pub struct VisitOutcome {
 /// The outcome of one source.
 #[derive(Debug)]
 pub struct SourceOutcome {
-    /// The source's key.
+    /// The key of the source.
     pub source_key: i64,
     /// Every request, refused ones included, in order. Never empty.
     pub attempts: Vec<Attempt>,
-    /// The result of all requests together. Of two URLs without a card that of the first counts, unless the second says
-    /// more (docs/model.md#liveness).
+    /// The result of all requests together; of two URLs without a card, the more telling one (docs/model.md#liveness).
     pub verdict: SourceVerdict,
 }
 
@@ -153,11 +149,11 @@ impl SourceOutcome {
 /// One request with the redirects that it followed, or one refusal to make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// When it began.
+    /// When the request began.
     pub at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: String,
-    /// How it ended.
+    /// How the request ended.
     pub outcome: AttemptOutcome,
     /// The HTTP status, where there was a response.
     pub status: Option<u16>,
@@ -177,7 +173,7 @@ pub struct Attempt {
 pub enum AttemptOutcome {
     /// Status 200 with a card.
     Card,
-    /// Status 304.
+    /// The response has status 304.
     NotModified,
     /// Status 200 with something that is not a card, or not JSON.
     NotACard,
@@ -185,9 +181,9 @@ pub enum AttemptOutcome {
     Catalog,
     /// Status 200 with something that is not a catalog, or not JSON, where a catalog was expected.
     NotACatalog,
-    /// Status 404.
+    /// The response has status 404.
     NotFound,
-    /// Status 410.
+    /// The response has status 410.
     Gone,
     /// Status 401 or 403.
     Forbidden,
@@ -328,8 +324,7 @@ pub struct FetchedCatalog {
 pub struct FetchedKeySet {
     /// URL of the key set, from `jku`.
     pub url: String,
-    /// Whether the URL lies where no key of this card may be published, even if its domain is proved. Then nothing is
-    /// fetched.
+    /// Whether the URL lies where no key of this card may ever be published. Then nothing is fetched.
     pub foreign: bool,
     /// The body, or one sentence that says why there is none.
     pub answer: Result<Vec<u8>, String>,
@@ -341,14 +336,12 @@ pub struct Freshness {
     /// Validators for the next request; `None` where the origin sends none.
     pub validators: Option<Validators>,
     /// Seconds for which the response stays fresh: `s-maxage`, `max-age` less `Age`, or `Expires` less `Date`. `None`
-    /// where the origin does not say; `Some(0)` for `no-store`, `no-cache`, `private`, `Vary: *` and unreadable
-    /// values.
+    /// if the origin does not say; `Some(0)` for `no-store`, `no-cache`, `private`, `Vary: *` and unreadable values.
     pub max_age: Option<u32>,
     /// The request fields by which the response varies (`Vary`, RFC 9110 section 12.5.5): lower-case, sorted,
     /// separated by `, `, at most 256 bytes. `None` where there are none; in a 304 that means no change.
     ///
-    /// Our requests for cards never differ, so nothing depends on it; it shows an owner why others may see another
-    /// card.
+    /// Nothing depends on it; it shows an owner why others may see another card.
     pub vary: Option<String>,
 }
 
@@ -360,24 +353,22 @@ pub struct OwnerError(pub String);
 /// The source of visits.
 #[async_trait]
 pub trait Frontier: Send + Sync {
-    /// Leases at most `limit` visits that are due. No visit is leased to two callers at once. An empty list means
-    /// that nothing is due now.
+    /// Leases at most `limit` due visits, none of them to two callers at once. Empty if nothing is due now.
     async fn lease(&self, limit: usize) -> Result<Vec<Visit>, OwnerError>;
 
-    /// Whether a leased visit may begin; `false` for one that must not, which was given back or has ended. The visit waits for
-    /// this by itself before its first request, so that a slow look-up delays no other visit.
+    /// Whether a leased visit may begin; `false` for one that was given back or has ended. Each visit waits for this
+    /// before its first request, so that a slow look-up delays no other visit.
     async fn may_begin(&self, visit: &Visit) -> Result<bool, OwnerError>;
 
-    /// Completes when something may have become due: a registration, a request to recrawl, or time passing. Spurious
-    /// completions are fine. An event between an empty [`lease`](Self::lease) and this call must complete it too (a
-    /// stored permit, not a bare notification). In any case the worker tries again after 30 s.
+    /// Completes when something may have become due, perhaps spuriously. An event between an empty
+    /// [`lease`](Self::lease) and this call must complete it too (a stored permit, not a bare notification). In any
+    /// case the worker tries again after 30 s.
     async fn wait(&self);
 
     /// Returns visits that were leased but not delivered, so that another crawler may make them after the pause.
     async fn give_back(&self, visits: Vec<Visit>, pause: Duration) -> Result<(), OwnerError>;
 
-    /// Learns that visits could not be made because this process has no file descriptors left, an outage of its own. They
-    /// are given back.
+    /// Notes that visits were given back, because this process has no file descriptors left.
     fn note_descriptor_shortage(&self);
 }
 
@@ -394,6 +385,6 @@ pub trait Sink: Send + Sync {
 pub struct Undelivered {
     /// The same outcomes, in the same order.
     pub group: Vec<VisitOutcome>,
-    /// The reason.
+    /// Why it was not stored.
     pub error: OwnerError,
 }

@@ -19,16 +19,12 @@ use crate::{AgentCard, Capabilities, Extension, Family, Parsed, Skill, rules};
 /// Media type of a card that names none, as in 0.1.
 const DEFAULT_MODE: &str = "text/plain";
 
-/// Version of an agent whose card names none.
 const DEFAULT_VERSION: &str = "0.0.0";
 
-/// Organisation of an agent whose card names none.
 const NO_ORGANIZATION: &str = "unknown";
 
-/// Page of an organisation that names none.
 const NO_PAGE: &str = "about:blank";
 
-/// Id of the skill of an agent whose card names none.
 const DEFAULT_SKILL: &str = "default";
 
 /// The card with everything that the version requires and nothing that it cannot express.
@@ -94,7 +90,6 @@ pub(super) fn complete(parsed: &Parsed, target: ConversionTarget, out: &mut Find
     card
 }
 
-/// Removes unreadable security members.
 fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     let is_unreadable = has_unreadable_auth(card);
@@ -112,8 +107,7 @@ fn leave_out_unread_security(card: &mut AgentCard, out: &mut Findings) {
     });
 }
 
-/// Removes the signatures, which cover other bytes, and members of no version. Comes last, as a card may have more
-/// unknown members than there is room for findings.
+/// Removes the signatures, which cover other bytes, and members of no version; last, as they may use up the findings.
 fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     let root = Pointer::Root;
     if !card.signatures.is_empty() {
@@ -126,7 +120,6 @@ fn leave_out(card: &mut AgentCard, out: &mut Findings) {
     }
 }
 
-/// Sets a default if there is no text.
 fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Findings) {
     if text.is_none() {
         out.add(&rules::CONVERT_DEFAULT, at, default);
@@ -134,7 +127,6 @@ fn fill(text: &mut Option<String>, default: &str, at: &Pointer<'_>, out: &mut Fi
     }
 }
 
-/// Removes modes that are not media types, which every version requires.
 fn media_types(modes: &mut Vec<String>, at: &Pointer<'_>, out: &mut Findings) {
     modes.retain(|mode| {
         let fits = is_media_type(mode) && mode.chars().count() <= Length::Line.limit();

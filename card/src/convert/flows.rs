@@ -8,11 +8,9 @@ use crate::member::snake_case;
 use crate::pointer::Pointer;
 use crate::rules;
 
-/// A flow with the addresses that it needs.
 struct Flow {
     name: &'static str,
     addresses: &'static [&'static str],
-    /// Whether 0.3 does not have it.
     since_1_0: bool,
 }
 
@@ -45,8 +43,7 @@ const FLOWS: [Flow; 5] = [
     },
 ];
 
-/// The flows that the version can express, as an object that may be empty. A flow without its addresses is removed,
-/// since they cannot be guessed.
+/// The flows that the version can express. One without its addresses is removed, since they cannot be guessed.
 pub(super) fn complete(
     flows: &Value,
     target: ConversionTarget,
@@ -92,19 +89,17 @@ fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     there(name).or_else(|| there(&snake_case(name)))
 }
 
-/// A text that is not empty.
+/// Only a text that is not empty.
 fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     let text = member(object, name)?.as_str()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Whether the flow has its addresses.
 fn has_addresses(flow: &Flow, told: &Map<String, Value>) -> bool {
     let mut addresses = flow.addresses.iter();
     addresses.all(|name| text(told, name).is_some())
 }
 
-/// One flow with its addresses and scopes.
 fn write(
     flow: &Flow,
     told: &Map<String, Value>,

@@ -70,8 +70,7 @@ pub(super) fn complete(
     }
 }
 
-/// Whether clients of the version can call the interface: those of 1.0 support 0.3 as well, and both support three
-/// bindings.
+/// Whether clients of the version can call the interface: those of 1.0 support 0.3 too, both with three bindings.
 fn has_client(interface: &Interface, target: ConversionTarget) -> bool {
     let old = |version: &str| {
         version
@@ -85,7 +84,6 @@ fn has_client(interface: &Interface, target: ConversionTarget) -> bool {
         }
 }
 
-/// The protocol version, empty where there is none.
 fn version(interface: &Interface) -> &str {
     interface.protocol_version.as_deref().unwrap_or_default()
 }

@@ -22,8 +22,7 @@ use crate::finding::{Finding, Findings};
 /// A card in the form of another version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The members of the card. It is never signed, and an extension with the URI [`CONVERTED_EXTENSION`] names the
-    /// original form.
+    /// The members. It is never signed; an extension named [`CONVERTED_EXTENSION`] says what the original form was.
     pub card: Map<String, Value>,
     /// Findings about added and removed members, at most [`crate::MAX_FINDINGS`]. Pointers refer to the converted
     /// card; for a removed member, to where it would be. An error means that the card cannot be used as it is.
@@ -39,8 +38,7 @@ pub struct Converted {
 /// requests it understands, and so is one whose version is only known from the form of its card. If no client of 1.0
 /// can call any interface, there is the finding `convert.no-client`.
 ///
-/// Converting the result once more gives the same card. It may be several times larger than the original, as names
-/// replace missing descriptions.
+/// Converting the result once more gives the same card. It may be several times larger than the original.
 ///
 /// ```
 /// let old = br#"{"name": "Echo", "url": "https://echo.example/", "authentication": {"schemes": ["bearer"]}}"#;

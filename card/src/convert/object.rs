@@ -4,18 +4,15 @@ use serde_json::{Map, Value};
 
 use crate::{Extension, Provider, Skill};
 
-/// An object under construction.
 #[derive(Debug, Default)]
 pub(super) struct Object(Map<String, Value>);
 
 impl Object {
-    /// Adds a member with any value.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Adds a text if there is one.
     pub(super) fn text(self, name: &str, text: Option<&String>) -> Self {
         match text {
             Some(text) => self.with(name, text.as_str()),
@@ -23,7 +20,6 @@ impl Object {
         }
     }
 
-    /// Adds a member if there is one.
     pub(super) fn option(self, name: &str, value: Option<Object>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -67,7 +63,6 @@ impl Object {
         }
     }
 
-    /// The members, in the order in which they were added.
     pub(super) fn into_map(self) -> Map<String, Value> {
         self.0
     }
@@ -79,7 +74,6 @@ impl From<Object> for Value {
     }
 }
 
-/// The organisation behind the agent.
 pub(super) fn provider(provider: &Provider) -> Object {
     Object::default()
         .text("organization", provider.organization.as_ref())
@@ -98,7 +92,6 @@ pub(super) fn extension(extension: &Extension) -> Object {
     }
 }
 
-/// One skill, without its requirements.
 pub(super) fn skill(skill: &Skill) -> Object {
     Object::default()
         .with("id", skill.id.as_str())

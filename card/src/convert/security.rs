@@ -13,18 +13,14 @@ use crate::member::{Length, MAX_LIST, unique};
 use crate::pointer::Pointer;
 use crate::{AgentCard, SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// The treatment of a scheme.
 enum Fate {
-    /// It is written.
     Kept,
     /// It requires nothing, so it is removed from the requirements.
     Open,
-    /// No version can express it. The requirements still name it, so that the agent does not seem to need no
-    /// credentials.
+    /// No version can express it. The requirements still name it: the agent must not seem to be open.
     Unsayable,
 }
 
-/// Completes the schemes, and removes those that require nothing from the requirements.
 pub(super) fn complete(card: &mut AgentCard, target: ConversionTarget, out: &mut Findings) {
     let root = Pointer::Root;
     let at = root.name("securitySchemes");

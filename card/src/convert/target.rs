@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 /// The URI of the extension that marks a card as converted.
 ///
-/// The entry is never `required`; its parameter `from` is the name of the card's original family, and is kept when
-/// the card is converted again.
+/// It is never `required`; its parameter `from` is the card's original family, and outlives further conversions.
 pub const CONVERTED_EXTENSION: &str = "urn:a2a-registry:converted";
 
 /// The versions a card can be converted to.
@@ -45,7 +44,6 @@ pub struct UnknownTarget(pub String);
 impl FromStr for ConversionTarget {
     type Err = UnknownTarget;
 
-    /// Reads `1.0` or `0.3`, without a patch number.
     fn from_str(name: &str) -> Result<Self, UnknownTarget> {
         ConversionTarget::ALL
             .into_iter()

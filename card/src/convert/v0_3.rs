@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::object::{self, Object};
 use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// The members of the card.
 pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
     let preferred = card.interfaces.first();
     let version = preferred.and_then(|interface| interface.protocol_version.as_deref());
@@ -49,7 +48,6 @@ pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
         .into_map()
 }
 
-/// One additional interface.
 fn interface(interface: &Interface) -> Object {
     Object::default()
         .with("url", interface.url.as_str())

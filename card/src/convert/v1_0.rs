@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::object::{self, Object};
 use crate::{AgentCard, Capabilities, Interface, SchemeKind, SecurityRequirement, SecurityScheme};
 
-/// The members of the card.
 pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
     let schemes = card.security_schemes.iter().filter_map(scheme);
     let skills = card.skills.iter().map(|skill| {
@@ -32,7 +31,6 @@ pub(super) fn write(card: &AgentCard) -> Map<String, Value> {
         .into_map()
 }
 
-/// One interface.
 fn interface(interface: &Interface) -> Object {
     Object::default()
         .with("url", interface.url.as_str())
@@ -41,7 +39,6 @@ fn interface(interface: &Interface) -> Object {
         .text("protocolVersion", interface.protocol_version.as_ref())
 }
 
-/// The capabilities.
 fn capabilities(capabilities: &Capabilities) -> Object {
     let extensions = capabilities.extensions.iter().map(object::extension);
     Object::default()

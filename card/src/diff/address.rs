@@ -2,7 +2,6 @@
 
 use url::Url;
 
-/// Scheme, host and port of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     scheme: String,
@@ -43,15 +42,13 @@ pub(super) fn origin(text: &str) -> Option<Origin> {
 }
 
 impl Origin {
-    /// Whether a link may move here from `earlier`: to another page of the same server, or from its unencrypted to
-    /// its encrypted one.
+    /// Whether a link may move here from `earlier`: within the same server, or from http to https.
     pub(super) fn succeeds(&self, earlier: &Origin) -> bool {
         let encrypted = self.scheme == "https" && earlier.scheme == "http";
         let upgraded = encrypted && (earlier.port, self.port) == (Some(80), Some(443));
         self.is_web() && self.host == earlier.host && (self == earlier || upgraded)
     }
 
-    /// Whether the scheme is `http` or `https`.
     pub(super) fn is_web(&self) -> bool {
         matches!(self.scheme.as_str(), "http" | "https")
     }

@@ -11,7 +11,6 @@ use super::matching::matches;
 use super::tree::{Kind, Sides, both_blank, canonical, is_blank, same};
 use crate::pointer::Pointer;
 
-/// Known members: flags and the list of extensions.
 const CAPABILITIES: &[&str] = &[
     "streaming",
     "pushNotifications",
@@ -20,10 +19,8 @@ const CAPABILITIES: &[&str] = &[
     "extensions",
 ];
 
-/// Known members of an extension.
 const EXTENSION: &[&str] = &["uri", "required", "description", "params"];
 
-/// Longest account name in an owner's extension.
 const MAX_ACCOUNT_CHARS: usize = 256;
 
 /// Compares the capabilities of two cards. `owner` is the URI of the owner's extension.
@@ -84,7 +81,6 @@ fn flag(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     out.add(class, at, sides, reason);
 }
 
-/// Compares two different lists of extensions, by URI.
 fn extensions(owner: Option<&str>, at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (Some(old), Some(new)) = (elements(sides.0), elements(sides.1)) else {
         let reason = "clients may read the extensions differently";
@@ -143,7 +139,6 @@ fn key(value: &Value) -> (bool, String) {
     }
 }
 
-/// Class and reason for a removed extension.
 fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
     let is_owners = owner.is_some() && value.get("uri").and_then(Value::as_str) == owner;
     if is_owners {
@@ -160,8 +155,7 @@ fn gone(owner: Option<&str>, value: &Value) -> (ChangeClass, &'static str) {
 
 /// Whether an extension with the owner's URI is a proof and nothing else; `None` for another extension.
 ///
-/// A proof names an account. With further members it could carry any text; if it were required, callers that do not
-/// support it would be shut out.
+/// A proof names an account. Further members could carry any text, and `required` would shut callers out.
 fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
     if owner.is_none() || value.get("uri").and_then(Value::as_str) != owner {
         return None;
@@ -185,7 +179,6 @@ fn is_proof(owner: Option<&str>, value: &Value) -> Option<bool> {
     }))
 }
 
-/// Compares two versions of one extension.
 fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out: &mut Changes) {
     if is_proof(owner, new) == Some(true) {
         out.add(Low, at, (Some(old), Some(new)), "the owner's proof changed");
@@ -227,7 +220,6 @@ fn changed(owner: Option<&str>, at: &Pointer<'_>, old: &Value, new: &Value, out:
     leftovers::compare(at, &old, &new, out);
 }
 
-/// Whether `required` is off.
 fn is_off(required: Option<&Value>) -> bool {
     matches!(required, None | Some(Value::Null | Value::Bool(false)))
 }

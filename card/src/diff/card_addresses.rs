@@ -10,7 +10,6 @@ use super::tree::canonical;
 use crate::pointer::Pointer;
 use crate::wire::names::protocol_version;
 
-/// Known members of an entry.
 const ENTRY: &[&str] = &[
     "url",
     "protocolBinding",
@@ -20,7 +19,6 @@ const ENTRY: &[&str] = &[
     "protocolVersion",
     "tenant",
 ];
-/// The known members that name the binding.
 const BINDINGS: [&str; 4] = ["protocolBinding", "transport", "type", "protocol"];
 
 /// Position of an address in a card: the member, and the index in its list.
@@ -30,16 +28,13 @@ pub(super) struct CardAddressPosition<'a> {
     pub(super) index: Option<usize>,
 }
 
-/// Name of the member, and the index in its list.
 pub(super) type PositionKey<'a> = (&'a str, Option<usize>);
 
 impl<'a> CardAddressPosition<'a> {
-    /// The key of this position.
     pub(super) fn key(&self) -> PositionKey<'a> {
         (self.member, self.index)
     }
 
-    /// Calls `visit` with the pointer to this position.
     pub(super) fn below<T>(&self, at: &Pointer<'_>, visit: impl FnOnce(&Pointer<'_>) -> T) -> T {
         let member = at.name(self.member);
         match self.index {
@@ -52,7 +47,6 @@ impl<'a> CardAddressPosition<'a> {
 /// Target of a caller: address, binding in lower case, tenant.
 pub(super) type Target<'a> = (&'a str, String, &'a str);
 
-/// One address with its protocol version.
 #[derive(Debug, Clone)]
 pub(super) struct CardAddress<'a> {
     pub(super) target: Target<'a>,
@@ -82,7 +76,6 @@ pub(super) struct CardAddresses<'a> {
 }
 
 impl<'a> CardAddresses<'a> {
-    /// Reads the addresses from the members of a card.
     pub(super) fn of(card: &Fields<'a>) -> Self {
         let mut addresses = CardAddresses::default();
         if let Some((name, value)) = non_null(card, "supportedInterfaces") {
@@ -136,7 +129,6 @@ impl<'a> CardAddresses<'a> {
         }
     }
 
-    /// The servers of the plain addresses.
     pub(super) fn origins(&self) -> HashSet<Origin> {
         let origins = self
             .plain
@@ -145,7 +137,6 @@ impl<'a> CardAddresses<'a> {
         origins.collect()
     }
 
-    /// Keys of the unclear addresses.
     pub(super) fn unclear_keys(&self) -> HashSet<(bool, String)> {
         self.unclear.iter().map(unclear_key).collect()
     }
@@ -156,12 +147,10 @@ pub(super) fn unclear_key((place, value): &(CardAddressPosition<'_>, &Value)) ->
     (place.member.starts_with("supported"), canonical(value))
 }
 
-/// A member that is not null.
 fn non_null<'a>(card: &Fields<'a>, name: &str) -> Option<Member<'a>> {
     card.member(name).filter(|(_, value)| !value.is_null())
 }
 
-/// One entry, if all clients read it alike.
 fn entry<'a>(
     value: &'a Value,
     version: Option<&'a Value>,

@@ -59,7 +59,6 @@ pub struct UnknownChangeClass(pub String);
 impl FromStr for ChangeClass {
     type Err = UnknownChangeClass;
 
-    /// Reads the name that [`ChangeClass::as_str`] gives.
     fn from_str(name: &str) -> Result<Self, UnknownChangeClass> {
         ChangeClass::ALL
             .into_iter()
@@ -68,11 +67,10 @@ impl FromStr for ChangeClass {
     }
 }
 
-/// One change.
+/// One change between two versions of a card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CardChange {
-    /// RFC 6901 pointer into the newer card, or into the older one for a removed member; the empty string is the
-    /// whole card.
+    /// RFC 6901 pointer into the newer card, or for a removed member into the older one; empty for the whole card.
     pub pointer: String,
     /// The old value, for display: texts are shortened to about 1 000 characters around the first difference, lists
     /// and objects to 64 values, and invisible characters are written as `\u{…}`. `None` where there was none.
@@ -92,8 +90,7 @@ pub struct CardChange {
 pub struct CardDiff {
     /// The most important class of all changes, including those left out of the list.
     pub class: ChangeClass,
-    /// The changes, the most important first and otherwise in the order in which they were found; at most
-    /// [`MAX_CHANGES`].
+    /// The most important first and otherwise in the order in which they were found; at most [`MAX_CHANGES`].
     pub changes: Vec<CardChange>,
     /// Whether changes were left out of the list.
     pub cut: bool,

@@ -13,7 +13,6 @@ use crate::pointer::Pointer;
 pub(super) struct Changes {
     /// By class, the least important first; each list ends at [`MAX_CHANGES`].
     by_class: [Vec<CardChange>; ChangeClass::ALL.len()],
-    /// Number of changes found, those left out included.
     found: usize,
 }
 
@@ -53,12 +52,11 @@ impl Changes {
         });
     }
 
-    /// Number of changes found so far, by which a rule sees whether it has found any.
+    /// The number so far, by which a rule sees whether it has added any.
     pub(super) fn found(&self) -> usize {
         self.found
     }
 
-    /// The difference, the most important changes first.
     pub(super) fn into_diff(self) -> CardDiff {
         let changes: Vec<CardChange> = self.by_class.into_iter().rev().flatten().collect();
         let class = changes

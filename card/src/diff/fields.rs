@@ -11,10 +11,9 @@ use serde_json::{Map, Value};
 use super::tree::{Sides, same_sides};
 use crate::member::snake_case;
 
-/// A member with its value.
 pub(super) type Member<'a> = (&'a str, &'a Value);
 
-/// A member of either object, with its value in each.
+/// A member of either object, with its value in both.
 pub(super) type Pair<'a> = (&'a str, Sides<'a>);
 
 /// The members of one object, by the clients that find them.
@@ -28,8 +27,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Divides the members into known ones, ones that some clients take for known, and the rest; `names` are the known
-    /// ones, in camelCase.
+    /// Splits the members into known ones (`names`, in camelCase), those that some clients take for them, and others.
     pub(super) fn of(object: &'a Map<String, Value>, names: &'static [&'static str]) -> Self {
         let mut fields = Fields {
             names,
@@ -59,18 +57,15 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// The value of a known member, and its name as spelt in the card.
     pub(super) fn member(&self, name: &str) -> Option<Member<'a>> {
         let place = self.names.iter().position(|known| *known == name)?;
         *self.found.get(place)?
     }
 
-    /// The value of a known member.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.member(name).map(|(_, value)| value)
     }
 
-    /// A known member that differs from `before`, with its name as spelt in the card.
     pub(super) fn changed(&self, before: &Fields<'a>, name: &'static str) -> Option<Pair<'a>> {
         let sides = (before.get(name), self.get(name));
         let spelling = self.member(name).or(before.member(name))?.0;
@@ -87,7 +82,6 @@ impl<'a> Fields<'a> {
         respelt.collect()
     }
 
-    /// The value of a known member; null counts as missing.
     pub(super) fn non_null(&self, name: &str) -> Option<&'a Value> {
         self.get(name).filter(|value| !value.is_null())
     }
@@ -108,7 +102,6 @@ pub(super) fn pairs<'a>(
     kept.chain(gone).filter(|(_, sides)| !same_sides(*sides))
 }
 
-/// The members that differ between two lists of members.
 pub(super) fn listed_pairs<'a>(before: &[Member<'a>], after: &[Member<'a>]) -> Vec<Pair<'a>> {
     let mut old: HashMap<&str, &'a Value> = before.iter().copied().collect();
     let mut pairs: Vec<Pair<'a>> = Vec::new();

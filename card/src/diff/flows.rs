@@ -9,7 +9,6 @@ use super::leftovers;
 use super::tree::Sides;
 use crate::pointer::Pointer;
 
-/// Known flows.
 const FLOWS: &[&str] = &[
     "authorizationCode",
     "clientCredentials",
@@ -18,7 +17,6 @@ const FLOWS: &[&str] = &[
     "password",
 ];
 
-/// Known members of a flow.
 const FLOW: &[&str] = &[
     "authorizationUrl",
     "tokenUrl",
@@ -28,10 +26,8 @@ const FLOW: &[&str] = &[
     "scopes",
 ];
 
-/// Reason for an added, removed or changed flow.
 const OTHERWISE: &str = "callers get tokens in another way";
 
-/// Compares two `flows` objects.
 pub(super) fn compare(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
         each(Critical, at, sides, OTHERWISE, out);
@@ -50,7 +46,6 @@ pub(super) fn compare(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     leftovers::compare(at, &old, &new, out);
 }
 
-/// Compares one flow.
 fn flow(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (Some(Value::Object(old)), Some(Value::Object(new))) = sides else {
         out.add(Critical, at, sides, OTHERWISE);

@@ -14,7 +14,6 @@ use super::tree::permuted;
 use crate::Family;
 use crate::pointer::Pointer;
 
-/// The members that contain an agent's addresses.
 const MEMBERS: [&str; 5] = [
     "supportedInterfaces",
     "url",
@@ -26,11 +25,9 @@ const MEMBERS: [&str; 5] = [
 /// Reason for a changed order: elsewhere order has no meaning, but callers try addresses in their order (1.0 §8.3.2).
 const ANOTHER_FIRST: &str = "callers try another of the approved addresses first";
 
-/// The protocol versions at each target.
 type Targets<'o> = HashMap<&'o Target<'o>, BTreeSet<Option<&'o str>>>;
 
-/// Compares the members of no version that contain the address of a card without another one, and removes them from
-/// `rest`.
+/// Compares members of no version that contain a card's only address, and removes them from `rest`.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -101,14 +98,12 @@ pub(super) fn compare(
     }
 }
 
-/// Whether a list of addresses changed in nothing but its order.
 fn only_reordered((name, sides): &Pair<'_>) -> bool {
     let list = name.ends_with("nterfaces");
     matches!(sides, (Some(Value::Array(old)), Some(Value::Array(new))) if list && permuted(old, new))
 }
 
-/// Whether callers reach the same tenant of the same server in the same version at every address, so that the order
-/// does not matter.
+/// Whether all addresses lead to the same tenant of one server in one version, so that the order does not matter.
 fn leads_to_one_place(addresses: &CardAddresses<'_>) -> bool {
     let place = |address: &CardAddress<'_>| {
         let (origin, _, tenant) = address.reach()?;
@@ -149,7 +144,6 @@ fn unclear(
     }
 }
 
-/// Compares addresses that all clients read alike.
 fn targets(
     before: &CardAddresses<'_>,
     after: &CardAddresses<'_>,
@@ -206,7 +200,6 @@ fn targets(
     }
 }
 
-/// The targets of the older card.
 struct ApprovedTargets<'o> {
     by_place: HashMap<PositionKey<'o>, &'o CardAddress<'o>>,
     by_target: HashMap<&'o Target<'o>, &'o CardAddress<'o>>,
@@ -235,7 +228,6 @@ impl<'o> ApprovedTargets<'o> {
         }
     }
 
-    /// Class and reason for a new target.
     fn weigh(&self, address: &CardAddress<'_>) -> (ChangeClass, &'static str) {
         if address
             .reach()
@@ -254,7 +246,6 @@ impl<'o> ApprovedTargets<'o> {
     }
 }
 
-/// The protocol versions at each target.
 fn by_target<'o>(addresses: &'o CardAddresses<'o>) -> Targets<'o> {
     let mut targets: Targets<'o> = HashMap::new();
     for address in &addresses.plain {

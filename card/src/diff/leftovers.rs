@@ -12,7 +12,7 @@ pub(super) fn compare(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out:
     compare_weighed(at, old, new, |_| Critical, out);
 }
 
-/// Adds these changes, where `weight` gives the class of a member that only some clients take for a known one.
+/// Like [`compare`]; `weight` gives the class of a member that only some clients take for a known one.
 pub(super) fn compare_weighed(
     at: &Pointer<'_>,
     old: &Fields<'_>,

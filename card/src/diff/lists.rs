@@ -9,10 +9,8 @@ use super::changes::{Changes, each};
 use super::tree::{Kind, Sides, both_blank, permuted};
 use crate::pointer::Pointer;
 
-/// Reason for a member that is missing, null or empty on both sides.
 pub(super) const BLANK: &str = "it is empty, as before";
 
-/// Adds a change, if a list has the same elements in another order.
 pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -> bool {
     let (Some(Value::Array(old)), Some(Value::Array(new))) = sides else {
         return false;
@@ -24,8 +22,7 @@ pub(super) fn reordered(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) -
     same
 }
 
-/// Compares a text, or a list of texts, that people and models read: every difference is high, the order of a list is
-/// low.
+/// Compares texts that people and models read: every difference is high, the order of a list is low.
 pub(super) fn wording(
     at: &Pointer<'_>,
     sides: Sides<'_>,
@@ -40,8 +37,7 @@ pub(super) fn wording(
     }
 }
 
-/// Compares two different lists of media types. Removing one is low while others remain; without any, clients would
-/// assume defaults.
+/// Compares two lists of media types. Removing one is low while others remain; without any, clients assume defaults.
 pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     if both_blank(sides, Kind::List) {
         out.add(Low, at, sides, BLANK);
@@ -89,7 +85,6 @@ pub(super) fn modes(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     }
 }
 
-/// The elements of a list that contains only texts.
 fn texts(value: Option<&Value>) -> Option<Vec<&str>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),

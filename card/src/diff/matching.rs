@@ -3,16 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// The matching of two lists.
 #[derive(Debug, PartialEq)]
 pub(super) struct Matches {
-    /// Positions of matched elements in the older and the newer list, in the newer one's order.
+    /// Pairs of positions in the older and the newer list, in the newer one's order.
     pub(super) both: Vec<(usize, usize)>,
-    /// Positions in the newer list of added elements.
     pub(super) added: Vec<usize>,
-    /// Positions in the older list of removed elements.
     pub(super) gone: Vec<usize>,
-    /// Whether the matched elements have another order.
     pub(super) reordered: bool,
     /// Whether a key occurs in the newer list more than once, so that the order decides which element clients take.
     pub(super) ambiguous: bool,

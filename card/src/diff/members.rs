@@ -15,7 +15,6 @@ use crate::Family;
 use crate::pointer::Pointer;
 use crate::wire::members::NESTS;
 
-/// Known members of a card of any version.
 const CARD: &[&str] = &[
     "name",
     "agentName",
@@ -51,7 +50,6 @@ const HARMLESS: [&str; 6] = [
     "iconUrl",
 ];
 
-/// Longest text that counts as a version.
 const MAX_VERSION_CHARS: usize = 64;
 
 /// The member that contains a whole card, or the part with its name.
@@ -67,11 +65,8 @@ pub(super) fn nest(root: &Map<String, Value>, family: Family) -> Option<&'static
 
 /// One level of a card, with the facts that its rules need.
 pub(super) struct Layer<'a> {
-    /// The wire formats of both cards.
     pub(super) families: (Family, Family),
-    /// The URI of the owner's extension.
     pub(super) owner_extension: Option<&'a str>,
-    /// The states of both cards' signatures, where they are known.
     pub(super) states: Option<SignatureStates>,
     /// Whether the card's members are on two levels.
     pub(super) nested: bool,
@@ -139,7 +134,6 @@ fn described(old: &Fields<'_>, new: &Fields<'_>, at: &Pointer<'_>, out: &mut Cha
     }
 }
 
-/// Compares the provider.
 fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     const PROVIDER: &[&str] = &["organization", "url", "name"];
     let reason = "the provider of the agent changed";
@@ -160,7 +154,6 @@ fn provider(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     leftovers::compare(at, &old, &new, out);
 }
 
-/// Compares the agent's own version.
 fn version(at: &Pointer<'_>, sides: Sides<'_>, out: &mut Changes) {
     let (class, reason) = if sides.1.is_none_or(is_version) {
         (Low, "the agent has another version")

@@ -57,10 +57,6 @@ use members::Layer;
 /// assert_eq!(diff.changes[1].class, ChangeClass::Low);
 /// # Ok::<(), a2a_card::ParseError>(())
 /// ```
-///
-/// # Errors
-///
-/// [`ParseError`] if one of them is not a card that [`parse`] reads.
 pub fn diff(
     before: &[u8],
     after: &[u8],
@@ -107,7 +103,6 @@ fn compared(
     Ok(out.into_diff())
 }
 
-/// Compares two documents whose bytes differ.
 fn compare(
     before: &Document,
     after: &Document,

@@ -7,17 +7,14 @@ use serde_json::Value;
 /// Schemes that must all be met, with the scopes of each.
 pub(super) type Alternative<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Most pairs of alternatives that are compared; beyond that, an alternative that is not identical to an earlier one
-/// counts as weaker.
+/// Most pairs of alternatives that are compared; beyond that, an alternative without an identical one counts as weaker.
 const MAX_PAIRS: usize = 4_096;
 
 /// Most schemes and scopes of an alternative that are compared.
 const MAX_NAMES: usize = 64;
 
-/// How the requirements of two cards differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequirementChange {
-    /// The same callers are admitted.
     Same,
     /// Some callers are no longer admitted.
     Stricter,
@@ -25,9 +22,8 @@ pub(super) enum RequirementChange {
     Weaker,
 }
 
-/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`. An empty
-/// list admits callers without credentials, which is one alternative without schemes. `None` for a value that clients
-/// may read differently.
+/// The alternatives of a list in either form, `{name: [scopes]}` or `{"schemes": {name: {"list": […]}}}`; an empty list
+/// is one alternative without schemes. `None` for a value that clients may read differently.
 pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>> {
     let list = match value {
         None | Some(Value::Null) => &[][..],
@@ -41,7 +37,6 @@ pub(super) fn alternatives(value: Option<&Value>) -> Option<Vec<Alternative<'_>>
     Some(read)
 }
 
-/// One alternative.
 fn alternative(value: &Value) -> Option<Alternative<'_>> {
     let members = value.as_object()?;
     if members.keys().any(|name| name.contains('\0')) {
@@ -68,7 +63,6 @@ fn alternative(value: &Value) -> Option<Alternative<'_>> {
     }
 }
 
-/// The elements of a list of texts.
 fn texts(value: &Value) -> Option<BTreeSet<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }

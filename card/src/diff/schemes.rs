@@ -22,7 +22,6 @@ const KINDS: [(&str, &str); 5] = [
     ("mutualTLS", "mtlsSecurityScheme"),
 ];
 
-/// Known members of a scheme of any version.
 const SCHEME: &[&str] = &[
     "type",
     "in",
@@ -41,7 +40,6 @@ const SCHEME: &[&str] = &[
     "mtlsSecurityScheme",
 ];
 
-/// A scheme that all clients of its version read alike.
 struct Plain<'a> {
     kind: &'static str,
     wrapper: Option<&'static str>,
@@ -92,7 +90,6 @@ fn by_name<'a>(
     }
 }
 
-/// Compares one scheme.
 fn scheme(at: &Pointer<'_>, before: &Value, after: &Value, out: &mut Changes) {
     let sides = (Some(before), Some(after));
     let (Some(old), Some(new)) = (plain(before), plain(after)) else {
@@ -116,7 +113,6 @@ fn scheme(at: &Pointer<'_>, before: &Value, after: &Value, out: &mut Changes) {
     }
 }
 
-/// Compares the members of two schemes of one kind.
 fn members(at: &Pointer<'_>, old: &Fields<'_>, new: &Fields<'_>, out: &mut Changes) {
     for name in [
         "location",

@@ -27,7 +27,6 @@ const MAX_CARD_NAMES: usize = 256;
 /// Whether clients that know only this address of the newer card can call it.
 pub(super) type Reaches<'r> = &'r dyn Fn(&str) -> bool;
 
-/// Compares the credentials that two cards require.
 pub(super) fn compare(
     old: &Fields<'_>,
     new: &Fields<'_>,
@@ -50,8 +49,7 @@ pub(super) fn compare(
     requirements(old, new, &CardRequirements::default(), reaches, at, out);
 }
 
-/// Compares the credentials that two cards require in members that no protocol version defines, and removes these from
-/// `rest`. Some clients obey them.
+/// Compares credentials in members of no version, which some clients obey, and removes these from `rest`.
 pub(super) fn compare_undefined_members<'a>(
     old: &mut Fields<'a>,
     new: &mut Fields<'a>,
@@ -88,7 +86,7 @@ pub(super) fn compare_undefined_members<'a>(
     }
 }
 
-/// Whether the members about credentials within a member differ, and ask for any.
+/// Whether the credential members inside a member differ, and require anything.
 fn holds_other_credentials(holder: &str, sides: Sides<'_>) -> bool {
     let held = |side: Option<&'_ Value>| -> Vec<(String, Value)> {
         let members = side.map_or_else(Vec::new, |value| informal::held_members(holder, value));
@@ -151,8 +149,7 @@ fn card_requirements<'s, 'a>(
     card.as_ref()?.get(view)
 }
 
-/// The alternatives for clients that read `own`: those in `own`, else in the other generation's member, else the
-/// card's.
+/// The alternatives for clients that read `own`: those in it, else in the other generation's member, else the card's.
 fn visible_alternatives<'a>(
     holder: &Fields<'a>,
     own: &str,
@@ -169,8 +166,7 @@ fn visible_alternatives<'a>(
     }
 }
 
-/// Compares the requirements of two cards, or of two versions of a skill, as sets: the order of alternatives has no
-/// meaning, since each of them was approved.
+/// Compares the requirements of two cards or skills as sets: the order has no meaning, since each one was approved.
 pub(super) fn requirements<'a>(
     old: &Fields<'a>,
     new: &Fields<'a>,
@@ -207,7 +203,6 @@ pub(super) fn requirements<'a>(
     }
 }
 
-/// Whether callers without credentials are admitted.
 fn is_open(alternatives: &[Alternative<'_>]) -> bool {
     alternatives.iter().any(Alternative::is_empty)
 }
@@ -225,7 +220,6 @@ fn named<'a>(card: &Fields<'a>) -> HashSet<&'a str> {
     names
 }
 
-/// Adds every text and name in a value.
 fn collect<'a>(value: Option<&'a Value>, names: &mut HashSet<&'a str>) {
     match value {
         Some(Value::String(text)) => {

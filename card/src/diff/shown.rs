@@ -35,7 +35,7 @@ pub(super) fn pair(
     (before.map(short), after.map(short))
 }
 
-/// Number of leading characters that are not shown of two texts.
+/// Number of leading characters that two texts have in common and that are left out.
 fn skipped(old: &str, new: &str) -> usize {
     if old.len().max(new.len()) < MAX_CHARS {
         return 0;
@@ -44,7 +44,6 @@ fn skipped(old: &str, new: &str) -> usize {
     common.count().saturating_sub(LEAD)
 }
 
-/// A value cut to its limits.
 fn short(value: &Value) -> Value {
     let mut room = Room {
         chars: MAX_CHARS,
@@ -53,7 +52,6 @@ fn short(value: &Value) -> Value {
     room.cut(value)
 }
 
-/// The room left for display.
 struct Room {
     chars: usize,
     values: usize,
@@ -103,7 +101,6 @@ impl Room {
     }
 }
 
-/// Whether any text or name in the value has invisible characters.
 pub(super) fn has_hidden(value: &Value) -> bool {
     match value {
         Value::String(text) => text::has_hidden(text),

@@ -18,16 +18,13 @@ const KEY_MEMBERS: [&str; 10] = [
     "alg", "kid", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64",
 ];
 
-/// The content of a card's `signatures`.
 #[derive(Default)]
 struct Signed {
     /// The signatures in JWS form: key and algorithm as a text, and their positions.
     keys: Vec<(String, usize)>,
-    /// All other content.
     beside: BTreeSet<String>,
 }
 
-/// Whether a signature in this state vouches for the card.
 fn verifies(state: SignatureState) -> bool {
     matches!(state, Valid | Untrusted)
 }
@@ -57,7 +54,6 @@ pub(super) fn compare_states(states: SignatureStates, same_content: bool, out: &
     out.add(class, &root.name("signatures"), (None, None), reason);
 }
 
-/// Class and reason for a first signature.
 fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     match states.map(|states| (states.before, states.after)) {
         Some((Unsigned, Valid)) => (
@@ -68,7 +64,6 @@ fn first(states: Option<SignatureStates>) -> (ChangeClass, &'static str) {
     }
 }
 
-/// Reason for a new signature by the same keys.
 fn anew(states: Option<SignatureStates>) -> &'static str {
     match states.map(|states| states.after) {
         None => "signed again; the signatures name the same keys",
@@ -79,7 +74,6 @@ fn anew(states: Option<SignatureStates>) -> &'static str {
     }
 }
 
-/// Compares the signatures of two cards.
 pub(super) fn compare(
     old: &Fields<'_>,
     new: &Fields<'_>,
@@ -131,7 +125,6 @@ pub(super) fn compare(
     }
 }
 
-/// Reads the content of `signatures`.
 fn signed(value: Option<&Value>) -> Signed {
     let mut signed = Signed::default();
     let list = match value {

@@ -12,7 +12,6 @@ use super::security::{CardRequirements, Reaches, requirements};
 use super::tree::{Kind, both_blank, canonical, same};
 use crate::pointer::Pointer;
 
-/// Known members of a skill.
 const SKILL: &[&str] = &[
     "id",
     "name",
@@ -25,7 +24,6 @@ const SKILL: &[&str] = &[
     "securityRequirements",
 ];
 
-/// Key by which a skill is matched.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Id(&'a str),
@@ -92,7 +90,6 @@ pub(super) fn compare(
     }
 }
 
-/// Compares a new skill with the card's requirements.
 fn added(at: &Pointer<'_>, skill: &Value, card: &CardRequirements<'_>, out: &mut Changes) {
     let fields = skill.as_object().map(|members| Fields::of(members, SKILL));
     let (class, reason) = if fields.is_some_and(|fields| card.is_undercut(&fields)) {
@@ -116,7 +113,6 @@ fn key(skill: &Value) -> Key<'_> {
     }
 }
 
-/// Compares two versions of one skill.
 fn skill<'a>(
     at: &Pointer<'_>,
     old: &Fields<'a>,

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// The values at one position in the older and in the newer card.
+/// One position's values in the older and in the newer card.
 pub(super) type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
 
-/// Whether two values are equal: numbers as doubles, objects without regard to order, like in
-/// [`crate::content_digest`].
+/// Whether two values are equal as in [`crate::content_digest`]: numbers as doubles, objects in any order.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -18,14 +17,12 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether two objects have equal members.
 fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len()
         && a.iter()
             .all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
 }
 
-/// Whether two members that may be missing are equal.
 pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     match sides {
         (Some(a), Some(b)) => same(a, b),
@@ -34,7 +31,6 @@ pub(super) fn same_sides(sides: Sides<'_>) -> bool {
     }
 }
 
-/// The type that a version gives a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -42,8 +38,7 @@ pub(super) enum Kind {
     Object,
 }
 
-/// Whether a member of that type is missing, null or empty. An empty value of another type may be an error for strict
-/// clients.
+/// Whether a member of that type is missing, null or empty. An empty value of another type may be an error.
 pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -54,7 +49,6 @@ pub(super) fn is_blank(value: Option<&Value>, kind: Kind) -> bool {
     }
 }
 
-/// Whether a member of that type is blank on both sides.
 pub(super) fn both_blank((before, after): Sides<'_>, kind: Kind) -> bool {
     is_blank(before, kind) && is_blank(after, kind)
 }

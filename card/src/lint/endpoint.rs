@@ -14,7 +14,6 @@ use crate::rule::Rule;
 use crate::wire::normal_address;
 use crate::{Family, Interface, UNKNOWN_BINDING};
 
-/// Addresses are absolute.
 pub(super) fn absolute(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         if url.is_none() {
@@ -35,7 +34,6 @@ pub(super) fn relative(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Addresses can be reached from elsewhere.
 pub(super) fn private(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         if url.is_some_and(is_private) {
@@ -63,7 +61,6 @@ pub(super) fn example(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Whether the host is reserved for examples and tests.
 fn is_example(url: &Url) -> bool {
     const RESERVED: [&str; 6] = [
         "example",
@@ -82,7 +79,6 @@ fn is_example(url: &Url) -> bool {
     })
 }
 
-/// The bindings over HTTP are reached over HTTP.
 pub(super) fn scheme(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         let over_http = matches!(interface.binding.as_str(), "JSONRPC" | "HTTP+JSON");
@@ -117,7 +113,6 @@ fn is_same_site(one: &str, other: &str) -> bool {
         }
 }
 
-/// Each address is offered only once for each binding and version.
 pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let list = subject.find("supportedInterfaces");
     let Some((spot, entries)) = list else { return };
@@ -135,7 +130,6 @@ pub(super) fn repeated(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Up to 0.3 an address has one transport.
 pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if !matches!(subject.parsed.family, Family::V0_2 | Family::V0_3) {
         return;
@@ -151,7 +145,6 @@ pub(super) fn conflict(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Addresses lead to the agent itself.
 pub(super) fn not_agent(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     subject.each_interface(|interface, url, at| {
         let is_agents = matches!(
@@ -192,7 +185,6 @@ fn other_target(url: &Url) -> Option<&'static str> {
     }
 }
 
-/// One of the core bindings is offered.
 pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let interfaces = &subject.parsed.card.interfaces;
     let core = |interface: &Interface| {
@@ -206,7 +198,6 @@ pub(super) fn core_binding(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
     }
 }
 
-/// Links lead to web pages.
 pub(super) fn links(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
@@ -247,7 +238,6 @@ fn is_private(url: &Url) -> bool {
     }
 }
 
-/// Whether the address is reachable only locally.
 fn is_private_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

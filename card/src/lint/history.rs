@@ -16,7 +16,6 @@ fn same_text(one: &AgentCard, other: &AgentCard) -> bool {
     text(one) == text(other)
 }
 
-/// A card that is otherwise unchanged keeps its version number.
 pub(super) fn version_alone(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some(previous) = subject.context.previous else {
         return;

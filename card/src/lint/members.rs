@@ -49,7 +49,6 @@ const PARTS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Most unknown names reported of one object or list.
 const MAX_NAMES: usize = 50;
 
 /// Reports unknown members: one finding for the card, and one for each part that has some.
@@ -78,7 +77,6 @@ pub(super) fn unknown(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Adds the names in an object that are not known.
 fn collect<'v>(object: &'v Value, known: &[&str], names: &mut BTreeSet<&'v str>) {
     for name in object.as_object().into_iter().flat_map(Map::keys) {
         let is_known = known.contains(&name.as_str())
@@ -89,7 +87,6 @@ fn collect<'v>(object: &'v Value, known: &[&str], names: &mut BTreeSet<&'v str>)
     }
 }
 
-/// One finding for all the names.
 fn report(names: &BTreeSet<&str>, at: &Pointer<'_>, rule: &Rule, out: &mut Findings) {
     if !names.is_empty() {
         let names: Vec<&str> = names.iter().copied().collect();
@@ -97,7 +94,6 @@ fn report(names: &BTreeSet<&str>, at: &Pointer<'_>, rule: &Rule, out: &mut Findi
     }
 }
 
-/// Extensions are named by URIs.
 pub(super) fn extension_uri(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let root = Pointer::Root;
     let spot = subject.spot("capabilities");

@@ -9,15 +9,13 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::{Family, UNKNOWN_BINDING};
 
-/// The members that a version requires. A card without any address is reported by `card.no-address`, in every
-/// version.
+/// The members that a version requires, except for an address, which `card.no-address` reports in every version.
 struct Required {
     card: &'static [&'static str],
     skill: &'static [&'static str],
     provider: &'static [&'static str],
     interface: &'static [&'static str],
     additional: &'static [&'static str],
-    /// Whether an empty list counts as missing.
     filled: bool,
 }
 
@@ -77,22 +75,18 @@ const V1_0: Required = Required {
     ..V0_2
 };
 
-/// Checks a card of 0.1, or one without a version.
 pub(super) fn v0_1(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "0.1", &V0_1, rule, out);
 }
 
-/// Checks a card of 0.2.
 pub(super) fn v0_2(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "0.2", &V0_2, rule, out);
 }
 
-/// Checks a card of 0.3.
 pub(super) fn v0_3(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "0.3", &V0_3, rule, out);
 }
 
-/// Checks a card of 1.0, or one that claims to be.
 pub(super) fn v1_0(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     check(subject, "1.0", &V1_0, rule, out);
 }
@@ -122,7 +116,6 @@ pub(super) fn held_to(subject: &Subject<'_>) -> &'static [&'static str] {
     }
 }
 
-/// Reports every missing member, if the version's requirements apply to the card.
 fn check(
     subject: &Subject<'_>,
     version: &str,
@@ -170,7 +163,6 @@ fn check(
     }
 }
 
-/// Reports the members that one object lacks.
 fn each(
     object: &Value,
     names: &[&str],
@@ -186,13 +178,12 @@ fn each(
     }
 }
 
-/// Reports one missing member.
 fn missing(name: &str, at: &Pointer<'_>, rule: &Rule, out: &mut Findings) {
     out.add(rule, at, &format!("no `{name}`"));
     out.want(&format!("`{name}`"));
 }
 
-/// Whether a value is present: null and a blank text are not, and an empty list only where the version allows one.
+/// Whether a value is present: null and a blank text are not, nor is an empty list if `filled`.
 fn stands(value: &Value, filled: bool) -> bool {
     match value {
         Value::Array(list) => !(filled && list.is_empty()),

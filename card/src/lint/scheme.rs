@@ -11,7 +11,6 @@ use crate::rule::Rule;
 use crate::wire::v1_0::WRAPPERS;
 use crate::{SchemeKind, SecurityScheme};
 
-/// Calls `visit` with every declared scheme and its position.
 fn each(subject: &Subject<'_>, mut visit: impl FnMut(&SecurityScheme, &Pointer<'_>)) {
     let root = Pointer::Root;
     let spot = subject.spot("securitySchemes");
@@ -43,7 +42,6 @@ pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Whether a member of the scheme wraps it in its kind.
 fn is_wrapped(scheme: &Map<String, Value>) -> bool {
     let wraps = |name: &String| WRAPPERS.iter().any(|wrapper| is_spelling(name, wrapper));
     scheme.keys().any(wraps)
@@ -82,7 +80,6 @@ const FLOWS: [&str; 5] = [
 /// Flows that 1.0 keeps for old cards only.
 const DEPRECATED_FLOWS: [&str; 2] = ["implicit", "password"];
 
-/// Calls `visit` with the flows of every `OAuth` scheme, and their position.
 fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)) {
     each(subject, |scheme, at| {
         if let SchemeKind::Oauth2 { flows, .. } = &scheme.kind {
@@ -91,7 +88,6 @@ fn each_flows(subject: &Subject<'_>, mut visit: impl FnMut(&Value, &Pointer<'_>)
     });
 }
 
-/// A scheme has only one flow in 1.0.
 pub(super) fn one_flow(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     if Generation::of(subject) != Some(Generation::V1) {
         return;

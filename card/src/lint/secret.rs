@@ -16,7 +16,6 @@ const MIN_TEXT: usize = 16;
 /// Shortest text that counts as a secret because of its member's name.
 const MIN_NAMED: usize = 8;
 
-/// The first line of a PEM block.
 const PEM: &str = "-----BEGIN";
 
 /// Prefixes and least lengths of the keys and tokens of well-known services.
@@ -60,8 +59,7 @@ pub(super) fn secrets(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     walk(subject.document, &Pointer::Root, 0, rule, out);
 }
 
-/// Searches a value and everything in it. Reading has already limited the depth; the limit here protects the stack in
-/// any case.
+/// Searches a value and everything in it. Reading has limited the depth; the limit here protects the stack anyway.
 fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Findings) {
     if depth > MAX_DEPTH {
         return;
@@ -95,7 +93,6 @@ fn walk(value: &Value, at: &Pointer<'_>, depth: usize, rule: &Rule, out: &mut Fi
     }
 }
 
-/// Whether the member's name indicates a secret.
 fn is_secret_name(name: &str) -> bool {
     // The longest name has twelve letters, and no usual spelling of one doubles that. Few names begin like these.
     let begins = matches!(
@@ -115,7 +112,6 @@ fn is_value(text: &str) -> bool {
         && !text.contains(['{', '}', '<', '>', '*', '$'])
 }
 
-/// The bytes that keys and tokens consist of.
 const IN_WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -127,7 +123,6 @@ const IN_WORD: [bool; 256] = {
     table
 };
 
-/// The kind of secret in the text, if there is one.
 fn kind(text: &str) -> Option<&'static str> {
     if text.len() < MIN_TEXT {
         return None;

@@ -14,10 +14,8 @@ use crate::rule::Rule;
 /// Names of the member with the requirements, that of 1.0 first.
 const MEMBERS: [&str; 2] = ["securityRequirements", "security"];
 
-/// Requirements of the card and its skills name declared schemes.
 pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
-    // A converted card may still name a scheme that the version cannot describe, so that the agent does not seem to
-    // need no credentials.
+    // A converted card may still name a scheme that the version cannot describe: it must not seem to be open.
     if subject.is_converted() {
         return;
     }
@@ -37,7 +35,6 @@ pub(super) fn undeclared(subject: &Subject<'_>, rule: &Rule, out: &mut Findings)
     subject.each_skill(|skill, at| report(&skill.security, at));
 }
 
-/// Declared schemes are required somewhere.
 pub(super) fn unrequired(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let asked = !card.security.is_empty() || card.skills.iter().any(|s| !s.security.is_empty());
@@ -60,7 +57,6 @@ pub(super) fn extended_card(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     }
 }
 
-/// The requirements have the name that the card's version gives them.
 pub(super) fn name(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let (wanted, other) = match Generation::of(subject) {
         Some(Generation::V1) => ("securityRequirements", "security"),

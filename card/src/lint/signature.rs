@@ -10,7 +10,7 @@ use crate::signature::{
     MAX_SIGNATURES, SignatureEntry, SignatureFault, VerificationResult, signature_entries,
 };
 
-/// Reports the entries in which `breach` finds a fault, with its description of the fault.
+/// Reports each entry for which `breach` describes a fault.
 fn each(
     subject: &Subject<'_>,
     rule: &Rule,
@@ -27,7 +27,6 @@ fn each(
     }
 }
 
-/// There are no more signatures than are read.
 pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let count = subject.parsed.card.signatures.len();
     if count > MAX_SIGNATURES {
@@ -36,19 +35,16 @@ pub(super) fn count(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     }
 }
 
-/// Whether the entry is not a JWS at all.
 fn is_foreign(entry: &SignatureEntry) -> bool {
     entry.verdict.reason() == Some(SignatureFault::NotJws)
 }
 
-/// Entries are in JWS form.
 pub(super) fn form(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         is_foreign(entry).then(|| "no JWS".to_owned())
     });
 }
 
-/// Signatures name their key.
 pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let missing = !is_foreign(entry) && entry.kid.is_none();
@@ -56,7 +52,6 @@ pub(super) fn kid(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Key sets are fetched over an encrypted connection.
 pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         let jku = entry.jku.as_ref()?;
@@ -65,7 +60,6 @@ pub(super) fn key_set(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     });
 }
 
-/// Signatures use an algorithm that a public key can verify.
 pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |entry| {
         if is_foreign(entry) {
@@ -78,7 +72,6 @@ pub(super) fn algorithm(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     });
 }
 
-/// Whether the algorithm cannot be verified with a public key.
 fn is_keyless(alg: &str) -> bool {
     alg.eq_ignore_ascii_case("none") || alg.starts_with("HS")
 }

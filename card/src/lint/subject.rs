@@ -12,25 +12,20 @@ use crate::wire::elsewhere::{self, SKILL_PLACES, TOOL_PLACES, is_long, places_of
 use crate::wire::members::NESTS;
 use crate::{CONVERTED_EXTENSION, Family, Interface, Parsed, Skill, UNKNOWN_BINDING};
 
-/// Facts about a card that are not in its bytes. Rules that need missing facts do not apply.
+/// Facts about a card that are not in its bytes. A rule whose facts are missing does not apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LintContext<'a> {
-    /// URL from which the card was fetched: its endpoints should have the same registrable domain, and it completes those
-    /// that are relative.
+    /// URL of the card: its endpoints should have the same registrable domain; relative ones are completed by it.
     pub card_url: Option<&'a Url>,
     /// The previous version of the card.
     pub previous: Option<&'a Parsed>,
 }
 
-/// The subject of a rule.
 pub(crate) struct Subject<'a> {
-    /// The parsed card.
     pub(crate) parsed: &'a Parsed,
-    /// The document, for facts that the model does not keep: which members are present at all.
+    /// For facts that the model does not keep, such as which members are present at all.
     pub(crate) document: &'a Value,
-    /// Facts about the card that are not in its bytes.
     pub(crate) context: LintContext<'a>,
-    /// The member that contains a nested card.
     nest: Option<&'static str>,
     /// The addresses of the interfaces as URLs, where they are valid, with their positions.
     addresses: Vec<(Option<Url>, AddressPosition)>,
@@ -43,7 +38,6 @@ pub(crate) struct Subject<'a> {
 enum AddressPosition {
     /// The name of the list and the index of the entry.
     Entry(&'static str, usize),
-    /// `url` itself.
     Flat,
     /// A member of no version.
     Elsewhere,
@@ -56,7 +50,6 @@ enum Step {
 }
 
 impl<'a> Subject<'a> {
-    /// Looks up the parts that more than one rule needs.
     pub(super) fn new(parsed: &'a Parsed, document: &'a Value, context: LintContext<'a>) -> Self {
         let nest = nest(parsed, document);
         let mut subject = Subject {
@@ -130,7 +123,6 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Calls `visit` with every skill and its position.
     pub(crate) fn each_skill(&self, mut visit: impl FnMut(&Skill, &Pointer<'_>)) {
         let root = Pointer::Root;
         let mut skills = self.parsed.card.skills.iter();
@@ -215,7 +207,7 @@ impl<'a> Subject<'a> {
             let Some(tools) = capabilities.and_then(|capabilities| capabilities.get(name)) else {
                 continue;
             };
-            // Those that are no skills of their own were left out.
+            // The capabilities that are not skills were left out.
             let is_next = |step: &Step| {
                 let (value, key) = match step {
                     Step::Index(index) => (tools.get(*index), None),
@@ -238,9 +230,7 @@ impl<'a> Subject<'a> {
 /// The generation whose forms a card should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
-    /// Before 1.0.
     V0,
-    /// 1.0.
     V1,
 }
 
@@ -261,7 +251,6 @@ impl Generation {
     }
 }
 
-/// The member that contains a nested card.
 fn nest(parsed: &Parsed, document: &Value) -> Option<&'static str> {
     if parsed.family != Family::Nested || document.get("name").is_some_and(|name| !name.is_null()) {
         return None;
@@ -283,7 +272,7 @@ fn steps(skills: &Value) -> Vec<Step> {
             let read = numbered.filter(|(_, skill)| is_read(skill));
             read.map(|(index, _)| Step::Index(index)).collect()
         }
-        // Of lists in an object, a step into the object is no skill.
+        // In an object of lists, a step into the object itself is not a skill.
         Value::Object(named) if !named.values().any(Value::is_array) => {
             let names = named.keys().take(MAX_LIST);
             names.map(|name| Step::Name(name.clone())).collect()
@@ -292,7 +281,6 @@ fn steps(skills: &Value) -> Vec<Step> {
     }
 }
 
-/// Whether an element of a list is read as a skill.
 fn is_read(skill: &Value) -> bool {
     let told = |value: &Value| match value {
         Value::String(text) => !text.trim().is_empty(),

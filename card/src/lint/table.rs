@@ -8,15 +8,12 @@ use crate::finding::Findings;
 use crate::rule::Rule;
 use crate::rule::Severity::{Error, Info, Warning};
 
-/// A rule, with the function that checks it.
 pub(crate) struct Lint {
-    /// The rule.
     pub(crate) rule: Rule,
     /// Adds a finding for every breach of the rule.
     pub(super) check: fn(&Subject<'_>, &Rule, &mut Findings),
 }
 
-/// Every rule of the linter.
 #[rustfmt::skip]
 pub(crate) static LINT: &[Lint] = &[
     Lint { rule: Rule { id: "required.0.1", severity: Error, section: "0.1 AgentCard",

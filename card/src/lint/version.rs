@@ -10,10 +10,8 @@ use crate::pointer::Pointer;
 use crate::rule::Rule;
 use crate::wire::names::protocol_version;
 
-/// The published versions of the protocol.
 const PUBLISHED: [&str; 4] = ["0.1", "0.2", "0.3", "1.0"];
 
-/// Declared versions are published ones.
 pub(super) fn published(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let root = Pointer::Root;
     let mut visit = |value: &Value, at: &Pointer<'_>| {
@@ -35,7 +33,6 @@ pub(super) fn published(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     }
 }
 
-/// The card has the form of the declared version.
 pub(super) fn shape(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let Some((spot, Value::String(text))) = subject.find("protocolVersion") else {
         return;
@@ -73,7 +70,6 @@ const GONE_IN_1_0: [&str; 5] = [
     "authentication",
 ];
 
-/// A card of one version has the members of that version.
 pub(super) fn other_members(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let foreign: &[&'static str] = match subject.parsed.family {
         Family::V0_1 | Family::V0_2 => &["signatures"],

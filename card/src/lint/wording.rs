@@ -11,7 +11,6 @@ use crate::finding::Findings;
 use crate::pointer::Pointer;
 use crate::rule::Rule;
 
-/// Reports the skills for which `breach` is true.
 fn each(subject: &Subject<'_>, rule: &Rule, out: &mut Findings, breach: impl Fn(&Skill) -> bool) {
     subject.each_skill(|skill, at| {
         if breach(skill) {
@@ -31,17 +30,14 @@ pub(super) fn any_skill(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) 
     }
 }
 
-/// Skills have tags.
 pub(super) fn tags(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |skill| skill.tags.is_empty());
 }
 
-/// Skills have examples.
 pub(super) fn examples(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     each(subject, rule, out, |skill| skill.examples.is_empty());
 }
 
-/// Every skill has a unique id.
 pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let mut seen = HashSet::new();
     subject.each_skill(|skill, at| {
@@ -51,7 +47,6 @@ pub(super) fn duplicate_ids(subject: &Subject<'_>, rule: &Rule, out: &mut Findin
     });
 }
 
-/// Texts and addresses contain no placeholders.
 pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Findings) {
     let card = &subject.parsed.card;
     let root = Pointer::Root;
@@ -85,8 +80,7 @@ pub(super) fn placeholders(subject: &Subject<'_>, rule: &Rule, out: &mut Finding
     });
 }
 
-/// Whether a text still has a template's marks: `{NAME}`, `${NAME}`, `{{ name }}`, `<NAME>`, `__NAME__`, `YOUR_…`,
-/// `lorem ipsum`, or only a word like `TODO`.
+/// Whether a text still has a template's marks, such as `{NAME}`, `<NAME>`, `__NAME__`, `YOUR_…`, or `TODO`.
 fn is_placeholder(text: &str) -> bool {
     // Most texts have none of the marks, which is checked without a copy in lower case.
     let (mut marked, mut words) = (text.len() < 16, false);
@@ -121,7 +115,6 @@ fn is_placeholder(text: &str) -> bool {
 /// Longest name of a template's constant, its closing mark included.
 const MAX_CONSTANT_BYTES: usize = 64;
 
-/// Whether a name in capitals stands between the marks.
 fn has_constant(text: &str, open: &str, close: &str) -> bool {
     let capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let mut rest = text;

@@ -116,7 +116,6 @@ pub(crate) const CONVERT_UNSIGNED: Rule = Rule::new(
     "verify the original card: its signatures do not cover the converted one",
 );
 
-/// All of these rules.
 pub(crate) static CONVERSION: &[Rule] = &[
     CONVERT_NO_ADDRESS,
     CONVERT_PROTOCOL,

@@ -1,5 +1,4 @@
-//! Rules that reading and conversions check. The linter's rules are in its own table, those about verified signatures
-//! beside the code that verifies.
+//! Rules that reading and conversions check. Those of the linter and of verified signatures are beside their checks.
 
 mod conversion;
 mod reading;

@@ -326,7 +326,6 @@ pub(crate) const SIGNATURES_SHAPE: Rule = Rule::new(
     "write `[{\"protected\": …, \"signature\": …}]`",
 );
 
-/// All of these rules.
 pub(crate) static READING: &[Rule] = &[
     FINDINGS_CUT,
     JSON_BOM,

@@ -8,7 +8,7 @@ use std::fmt;
 /// verify, never the signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// `EdDSA` with Ed25519.
+    /// `EdDSA`, with Ed25519 alone.
     EdDsa,
     /// `ES256`: ECDSA on P-256 with SHA-256.
     Es256,
@@ -21,7 +21,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm.
+    /// Every algorithm that is accepted.
     pub const ALL: [Algorithm; 5] = [
         Algorithm::EdDsa,
         Algorithm::Es256,

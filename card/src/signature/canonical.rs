@@ -23,8 +23,7 @@ pub enum CanonicalForm {
     Strict,
     /// `plain`: every member as received, in RFC 8785.
     Plain,
-    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them, which is not RFC 8785. Only for a card without
-    /// `supportedInterfaces`.
+    /// `0.3`: the members of 0.3 as the Python SDK 0.3 writes them. Only for cards without `supportedInterfaces`.
     V0_3,
 }
 
@@ -54,7 +53,6 @@ impl fmt::Display for CanonicalForm {
     }
 }
 
-/// Whether the document has the interfaces of 1.0.
 pub(super) fn has_interfaces(document: &Value) -> bool {
     ["supportedInterfaces", "supported_interfaces"]
         .into_iter()
@@ -88,7 +86,6 @@ pub(super) fn covered(
         .filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
 }
 
-/// The covered part as the bytes to sign.
 pub(super) fn written(covered: &Value, form: CanonicalForm) -> Option<Vec<u8>> {
     match form {
         CanonicalForm::V0_3 => Some(python::dumps(covered).into_bytes()),
@@ -101,9 +98,8 @@ pub(super) fn payload(document: &Value, form: CanonicalForm) -> Option<Vec<u8>> 
     written(&covered(document, form, &mut UncoveredList::none())?, form)
 }
 
-/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in
-/// that form: it is not I-JSON, has members of other types than the form's protocol version allows, or nothing that
-/// the form covers.
+/// The bytes that a signature in that form covers, before base64url. `None` if the card cannot have been signed in that
+/// form: it is not I-JSON, has members of wrong types, or nothing that the form covers.
 pub fn canonical_payload(bytes: &[u8], form: CanonicalForm) -> Option<Vec<u8>> {
     let document = document::read(bytes, Nul::Keep, &mut Findings::default()).ok()?;
     payload(&document.value, form).filter(|_| document.exact)

@@ -38,10 +38,6 @@ pub struct SignedClaims<'t> {
 impl<'t> SignedClaims<'t> {
     /// Reads a token: three parts in base64url, the first two of them JSON objects that every parser reads alike, with an
     /// algorithm of [`Algorithm`] and no key of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`TokenFault::Refused`].
     pub fn read(token: &'t str) -> Result<Self, TokenFault> {
         let not_jws = TokenFault::Refused(SignatureFault::NotJws);
         if token.len() > MAX_TOKEN_BYTES {
@@ -76,12 +72,12 @@ impl<'t> SignedClaims<'t> {
         })
     }
 
-    /// The header's `typ`.
+    /// The `typ` of the header.
     pub fn typ(&self) -> Option<&str> {
         self.typ.as_deref()
     }
 
-    /// The issuer that a token claims to have, however bad it is otherwise: which only says whose keys are to verify it.
+    /// The issuer that a token claims, even if it is otherwise invalid: it only says whose keys are to verify it.
     pub fn claimed_issuer(token: &str) -> Option<String> {
         let mut parts = token.split('.');
         let (_, payload) = (parts.next()?, parts.next()?);
@@ -94,12 +90,7 @@ impl<'t> SignedClaims<'t> {
         Some(claims.get("iss")?.as_str()?.to_owned())
     }
 
-    /// The claims, if one of the keys made the signature: the key that the token names, or any that fits where it names
-    /// none.
-    ///
-    /// # Errors
-    ///
-    /// Every variant of [`TokenFault`].
+    /// The claims, if the signature verifies with the key that the token names, or with any that fits if it names none.
     pub fn verified(&self, keys: &KeySet) -> Result<&Map<String, Value>, TokenFault> {
         let meant = |key: &&Key| self.kid.is_none() || key.kid == self.kid;
         let mut fault = match &self.kid {
@@ -141,8 +132,7 @@ fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
 }
 
 impl super::signing_key::SigningKey {
-    /// Signs claims in the compact form, with this `typ` and `kid` in the header; `None` if the random number generator
-    /// fails.
+    /// Signs claims in the compact form with this `typ` and `kid`; `None` if the random number generator fails.
     pub fn sign_claims(
         &self,
         claims: &Value,

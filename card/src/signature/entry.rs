@@ -8,7 +8,7 @@ pub const MAX_SIGNATURES: usize = 16;
 /// The result of verifying one signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VerificationResult {
-    /// The signature verifies.
+    /// The signature verifies with a key.
     Valid {
         /// The form of the card that it covers.
         form: CanonicalForm,
@@ -17,7 +17,7 @@ pub enum VerificationResult {
     },
     /// A key was tried, and the signature does not verify.
     Invalid {
-        /// The reason.
+        /// Why it does not verify.
         reason: SignatureFault,
     },
     /// No key was given that could have made it.
@@ -29,7 +29,7 @@ pub enum VerificationResult {
     },
     /// The entry is a JWS, but no key is tried on it.
     Refused {
-        /// Why.
+        /// Why no key is tried.
         reason: SignatureFault,
     },
 }
@@ -167,8 +167,7 @@ impl SignatureFault {
 /// One entry of a card's `signatures`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignatureEntry {
-    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters. Only a
-    /// hint.
+    /// The key's identifier, from the protected header or else the unprotected one, at most 1 024 characters.
     pub kid: Option<String>,
     /// The algorithm, from the protected header only.
     pub alg: Option<String>,

@@ -9,7 +9,6 @@ use crate::AgentCard;
 use crate::document::{self, Nul};
 use crate::finding::Findings;
 
-/// Most characters copied of a header member.
 const MAX_HEADER_CHARS: usize = 1_024;
 
 /// Header members that supply a key. The signer chooses it, so it proves nothing.
@@ -32,8 +31,7 @@ pub fn signature_entries(card: &AgentCard) -> Vec<SignatureEntry> {
     entries.map(|value| read(value).0).collect()
 }
 
-/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] until a key has been tried, and the JWS if a key
-/// can be tried.
+/// Reads an entry: its result, [`VerificationResult::KeyUnknown`] so far, and the JWS if a key can be tried.
 pub(super) fn read(value: &Value) -> (SignatureEntry, Option<Jws<'_>>) {
     let mut entry = SignatureEntry {
         kid: None,

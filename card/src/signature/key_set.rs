@@ -36,7 +36,7 @@ pub enum KeySetError {
     /// The bytes are not a JSON object with a list `keys`, or JSON parsers read them differently (RFC 7493).
     #[error("not a JWK Set: {reason}")]
     NotAKeySet {
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
 }
@@ -54,10 +54,6 @@ impl KeySet {
     /// Reads a JWK Set. Keys that cannot verify a card are skipped and counted: other types and curves, RSA below
     /// 2048 or above 8192 bits, broken ones, private ones (anybody who reads them could sign), those with another
     /// `use`, `key_ops` or `alg`, and all beyond [`MAX_KEYS`].
-    ///
-    /// # Errors
-    ///
-    /// [`KeySetError`] if the bytes are too many or not a JWK Set.
     pub fn from_jwks(bytes: &[u8]) -> Result<KeySet, KeySetError> {
         if bytes.len() > MAX_KEY_SET_BYTES {
             return Err(KeySetError::TooLarge { size: bytes.len() });
@@ -119,8 +115,7 @@ impl KeySet {
             .map(|key| key.thumbprint.as_str())
     }
 
-    /// The keys of both sets without duplicates, those of this one first, at most four times [`MAX_KEYS`]. Keys with
-    /// equal thumbprint and identifier are duplicates.
+    /// The keys of both sets, this one's first, unique by thumbprint and identifier, at most four times [`MAX_KEYS`].
     #[must_use]
     pub fn union(mut self, other: KeySet) -> KeySet {
         self.skipped += other.skipped;
@@ -148,7 +143,6 @@ impl KeySet {
     }
 }
 
-/// One public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) kid: Option<String>,
@@ -158,23 +152,15 @@ pub(super) struct Key {
     public: PublicKey,
 }
 
-/// Why a JWK cannot verify a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JwkError {
-    /// It is no public key of an accepted type.
+    /// Not a public key of an accepted type.
     NotAKey,
-    /// Its publisher has it for something else than verifying signatures.
-    OtherUse {
-        /// Its identifier.
-        kid: Option<String>,
-    },
+    /// Its publisher intends it for something other than verifying signatures.
+    OtherUse { kid: Option<String> },
 }
 
 impl Key {
-    /// Reads a JWK.
-    ///
-    /// # Errors
-    /// [`JwkError`] if it cannot verify a card.
     fn read(jwk: &Value) -> Result<Key, JwkError> {
         let jwk = jwk.as_object().ok_or(JwkError::NotAKey)?;
         let kid = match jwk.get("kid").map(Value::as_str) {
@@ -209,7 +195,6 @@ impl Key {
         self.public.fits(algorithm) && self.only.is_none_or(|only| only == algorithm)
     }
 
-    /// Whether the key made this signature over the message.
     pub(super) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
     }
@@ -227,7 +212,7 @@ pub(super) fn allows_operation(jwk: &Map<String, Value>, operation: &str) -> boo
 /// A public key, as big-endian bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublicKey {
-    /// Ed25519: 32 bytes.
+    /// Ed25519, always 32 bytes.
     Ed25519(Vec<u8>),
     /// P-256, uncompressed: 4, 32 bytes of x, 32 bytes of y.
     P256(Vec<u8>),
@@ -238,7 +223,6 @@ pub(super) enum PublicKey {
 }
 
 impl PublicKey {
-    /// Reads the members of a JWK that form the key.
     pub(super) fn read(jwk: &Map<String, Value>) -> Option<PublicKey> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         let point = |length: usize| -> Option<Vec<u8>> {
@@ -274,7 +258,6 @@ impl PublicKey {
             .then_some(PublicKey::Rsa { modulus, exponent })
     }
 
-    /// Whether the key's type supports the algorithm.
     pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
         matches!(
             (self, algorithm),
@@ -327,7 +310,6 @@ impl PublicKey {
         }
     }
 
-    /// The RFC 7638 thumbprint.
     pub(super) fn thumbprint(&self) -> String {
         let hash = digest(&SHA256, self.jwk().to_string().as_bytes());
         BASE64URL_NOPAD.encode(hash.as_ref())

@@ -12,12 +12,9 @@ use crate::pointer::Pointer;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit;
 
-/// Reduces values to the part that a form covers.
 pub(super) struct Projection<'l> {
-    /// Whether empty texts, lists and objects are dropped at every level, even inside free JSON, as in the SDKs'
-    /// forms.
+    /// Whether empty texts, lists and objects are dropped at every level, even in free JSON, as the SDKs do.
     pub(super) cleaned: bool,
-    /// The dropped members.
     pub(super) left: &'l mut UncoveredList,
 }
 
@@ -167,7 +164,6 @@ fn named<'m>(members: &'m [Member], name: &str) -> Option<&'m Member> {
     })
 }
 
-/// Whether a covered value is kept.
 fn stays(value: &Value, presence: Presence) -> bool {
     match presence {
         Presence::Required | Presence::Optional | Presence::Variant => true,
@@ -185,7 +181,6 @@ fn says_nothing(value: &Value, presence: Presence) -> bool {
     }
 }
 
-/// Whether the value is the default of its type.
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -69,8 +69,7 @@ fn write_string(string: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Python writes the shortest digits that read back as the same double, like `serde_json`, with an exponent below
-/// 1e-4 and from 1e16 on.
+/// Writes the shortest digits of the double, like `serde_json`, with an exponent below 1e-4 and from 1e16 on.
 fn write_number(number: &Number, text: &mut String) {
     let shortest = number.to_string();
     if !number.is_f64() {

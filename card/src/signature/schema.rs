@@ -1,14 +1,11 @@
 //! Schemas of the signed forms: known members, their types, and when a default counts as absent (1.0 §4.4, §4.5,
 //! §8.4.1; for 0.3 as the Python SDK 0.3 reads it).
 
-/// The type of a member.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A text.
     Text,
-    /// A boolean.
     Flag,
-    /// Any JSON object.
+    /// Any JSON object, whatever its members.
     Json,
     /// An object with these members.
     Message(&'static [Member]),
@@ -36,7 +33,6 @@ pub(super) enum Presence {
     Default(&'static str),
 }
 
-/// One member of a message.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: &'static str,

@@ -58,10 +58,6 @@ pub enum SignError {
 /// A card with `supportedInterfaces` is signed in the form [`CanonicalForm::Sdk`], any other in
 /// [`CanonicalForm::V0_3`], which the Python SDK 0.3 verifies. [`super::uncovered`] lists the members that the
 /// signature does not cover. `random` is used by ECDSA and RSA.
-///
-/// # Errors
-///
-/// Every variant of [`SignError`].
 pub fn sign(
     bytes: &[u8],
     key: &SigningKey,
@@ -115,7 +111,6 @@ fn protected(key: &SigningKey, header: &ProtectedHeader) -> String {
     BASE64URL_NOPAD.encode(Value::Object(members).to_string().as_bytes())
 }
 
-/// Appends the entry to the existing ones.
 fn append(card: &mut Value, entry: Value) -> Result<(), SignError> {
     let members = card.as_object_mut().ok_or(SignError::Signatures)?;
     let signatures = members.entry("signatures").or_insert(Value::Null);

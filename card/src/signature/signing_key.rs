@@ -31,24 +31,24 @@ pub enum SigningKeyError {
     /// The bytes have none of the supported forms.
     #[error("not a private key in PKCS#8 (PEM or DER) or a private JWK: {reason}")]
     NotAKey {
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
     /// The key has a type or size that no accepted algorithm supports, or its parts do not match.
     #[error("not a usable Ed25519, P-256, P-384 or RSA key (2048 to 4096 bits): {reason}")]
     Unusable {
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
     /// The key's type does not support the algorithm.
     #[error("the key cannot sign with {algorithm}")]
     Algorithm {
-        /// The requested algorithm.
+        /// The algorithm that was requested.
         algorithm: Algorithm,
     },
 }
 
-/// A private key.
+/// A private key that signs cards.
 pub struct SigningKey {
     private: Private,
     public: PublicKey,
@@ -65,10 +65,6 @@ enum Private {
 impl SigningKey {
     /// Reads a private key: PKCS#8 as PEM or DER, or a private JWK. An RSA key signs with `RS256` unless its JWK says
     /// `PS256`; every other type has only one algorithm.
-    ///
-    /// # Errors
-    ///
-    /// Every variant of [`SigningKeyError`].
     pub fn from_bytes(
         bytes: &[u8],
         random: &dyn SecureRandom,
@@ -166,10 +162,6 @@ impl SigningKey {
     }
 
     /// Selects the algorithm of a key whose type supports several, which is RSA.
-    ///
-    /// # Errors
-    ///
-    /// [`SigningKeyError::Algorithm`] if the key's type does not support it.
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Result<SigningKey, SigningKeyError> {
         if !self.public.fits(algorithm) {
             return Err(SigningKeyError::Algorithm { algorithm });
@@ -234,7 +226,6 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-/// The curves of ECDSA and the algorithm of each.
 const CURVES: [(&EcdsaSigningAlgorithm, Algorithm); 2] = [
     (&ECDSA_P256_SHA256_FIXED_SIGNING, Algorithm::Es256),
     (&ECDSA_P384_SHA384_FIXED_SIGNING, Algorithm::Es384),

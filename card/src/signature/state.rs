@@ -26,7 +26,7 @@ pub enum SignatureState {
 }
 
 impl SignatureState {
-    /// Every state.
+    /// Every state, in order of declaration.
     pub const ALL: [SignatureState; 5] = [
         SignatureState::Unsigned,
         SignatureState::Valid,
@@ -61,7 +61,6 @@ pub struct UnknownSignatureState(pub String);
 impl FromStr for SignatureState {
     type Err = UnknownSignatureState;
 
-    /// Reads the name that [`SignatureState::as_str`] gives.
     fn from_str(name: &str) -> Result<Self, UnknownSignatureState> {
         SignatureState::ALL
             .into_iter()
@@ -99,7 +98,6 @@ pub fn verified_state(
     state
 }
 
-/// Rank by which one of two entries decides.
 fn weight(state: SignatureState) -> u8 {
     match state {
         SignatureState::Unsigned => 0,

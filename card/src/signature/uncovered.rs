@@ -15,8 +15,7 @@ use crate::rule::Severity::{Info, Warning};
 /// The members of a card that a signature in that form does not cover, at most [`super::MAX_UNCOVERED`], in the
 /// card's order. The top-level `signatures` is not listed, since no signature covers itself.
 ///
-/// Empty if the form has no payload for the bytes: they are not I-JSON, or not a card that could have been signed in
-/// that form.
+/// Empty if the form has no payload for the bytes, as [`canonical_payload`](super::canonical_payload) says.
 pub fn uncovered(bytes: &[u8], form: CanonicalForm) -> Vec<Uncovered> {
     match document::read(bytes, Nul::Keep, &mut Findings::default()) {
         Ok(document) if document.exact => uncovered_of(&document.value, form),
@@ -60,9 +59,8 @@ const UNCOVERED: Rule = Rule {
 };
 
 /// Findings about members that no valid signature of a card covers, the most important first: security members
-/// (`signature.uncovered-security`), addresses of 0.x that are not among the covered interfaces
-/// (`signature.uncovered-address`), and the rest (`signature.uncovered`). Members that mean the same as their absence
-/// are left out.
+/// (`signature.uncovered-security`), addresses of 0.x not among the covered interfaces (`signature.uncovered-address`),
+/// and the rest (`signature.uncovered`), without members that mean the same as their absence.
 ///
 /// `entries` are results of [`super::verify`] for these bytes, perhaps only the trusted ones. Without a valid one
 /// there are no findings. At most [`crate::MAX_FINDINGS`].
@@ -112,8 +110,7 @@ pub fn uncovered_findings(bytes: &[u8], entries: &[SignatureEntry]) -> Vec<Findi
     list.into_iter().map(finding).collect()
 }
 
-/// Whether an address of 0.x only repeats one of the interfaces of 1.0, which are covered. The preferred transport
-/// has no address of its own: it belongs to `url`.
+/// Whether an address of 0.x only repeats a covered interface of 1.0. The preferred transport belongs to `url`.
 fn repeats_interfaces(document: &Value, pointer: &str) -> bool {
     let interfaces = document
         .get("supportedInterfaces")

@@ -8,11 +8,11 @@ pub const MAX_UNCOVERED: usize = 1_000;
 /// Subject of a member that is not covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Concern {
-    /// Authentication of callers.
+    /// How its callers authenticate.
     Security,
     /// Address of the agent.
     Address,
-    /// Any other subject.
+    /// Anything else in the card.
     Other,
 }
 
@@ -21,13 +21,12 @@ pub enum Concern {
 pub struct Uncovered {
     /// RFC 6901 pointer to it; members below it are not listed separately.
     pub pointer: String,
-    /// Its subject.
+    /// The subject that it concerns.
     pub concern: Concern,
     /// Whether it means the same as its absence, such as `"tenant": ""`.
     pub empty: bool,
 }
 
-/// Collects members that are not covered.
 #[derive(Debug)]
 pub(super) struct UncoveredList {
     list: Vec<Uncovered>,
@@ -35,7 +34,6 @@ pub(super) struct UncoveredList {
 }
 
 impl UncoveredList {
-    /// A list that collects nothing.
     pub(super) fn none() -> Self {
         UncoveredList {
             list: Vec::new(),
@@ -62,12 +60,10 @@ impl UncoveredList {
         self.add(at, empty);
     }
 
-    /// The collected members, in the card's order.
     pub(super) fn into_list(self) -> Vec<Uncovered> {
         self.list
     }
 
-    /// Adds one member.
     pub(super) fn add(&mut self, at: &Pointer<'_>, empty: bool) {
         if self.list.len() < self.room {
             let pointer = at.text();
@@ -80,7 +76,6 @@ impl UncoveredList {
     }
 }
 
-/// Subject of a member, by its position.
 fn concern(pointer: &str) -> Concern {
     let mut names = pointer.split('/').skip(1);
     let name = match (names.next(), names.next(), names.next()) {

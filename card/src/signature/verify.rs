@@ -53,16 +53,14 @@ pub fn verify(parsed: &Parsed, bytes: &[u8], keys: &KeySet) -> Vec<SignatureEntr
         .collect()
 }
 
-/// A payload that a signature may cover.
 struct Payload {
     /// The form, or `None` for the SDK's without `securitySchemes`.
     form: Option<CanonicalForm>,
-    /// The payload in base64url, as it is signed.
+    /// In base64url, as it is signed.
     encoded: String,
 }
 
-/// The card whose signatures are verified. Its forms are computed on first use: most cards have no signatures, and
-/// many signatures have no keys.
+/// The card whose signatures are verified. Its forms are computed on first use: most cards need none.
 struct Card<'c> {
     parsed: &'c Parsed,
     bytes: &'c [u8],
@@ -109,7 +107,6 @@ impl Card<'_> {
     }
 }
 
-/// Tries the keys in turn until one gives a result.
 fn tried<'k>(
     jws: &Jws<'_>,
     payloads: &[Payload],

@@ -9,7 +9,6 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Capabilities, Extension, Skill, rules};
 
-/// A capability that the model knows.
 enum KnownCapability {
     Streaming,
     PushNotifications,
@@ -36,13 +35,11 @@ fn known(name: &str) -> Option<KnownCapability> {
     }
 }
 
-/// Whether the model knows a capability of that name, in any spelling.
 pub(crate) fn is_known(name: &str) -> bool {
     known(name).is_some()
 }
 
-/// Takes `capabilities`, and the flag for the extended card that 0.2 and 0.3 keep beside them. Tools among the
-/// capabilities are returned as skills.
+/// Takes `capabilities`, and the flag for the extended card beside them (0.2, 0.3). Returns tools in them as skills.
 pub(super) fn capabilities(
     members: &mut Members<'_>,
     out: &mut Findings,
@@ -134,10 +131,8 @@ fn set_known(capabilities: &mut Capabilities, known: Option<KnownCapability>, fl
     }
 }
 
-/// Required form of an element of `extensions`.
 const EXTENSION: &str = "an object with `uri`";
 
-/// Takes the `params` of an extension, as received.
 fn parameters(entry: &mut Members<'_>, out: &mut Findings) -> Option<Value> {
     let (spot, params) = entry.take("params", out)?;
     if params.is_object() {
@@ -190,7 +185,6 @@ fn extensions(members: &mut Members<'_>, out: &mut Findings) -> Vec<Extension> {
     extensions
 }
 
-/// Takes the lists or objects of what the agent can do.
 fn tools(members: &mut Members<'_>, out: &mut Findings) -> Vec<Skill> {
     let mut tools = Vec::new();
     for name in elsewhere::TOOL_PLACES {

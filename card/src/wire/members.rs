@@ -5,7 +5,6 @@ use crate::member::is_spelling;
 /// Members that contain a whole card, or the part with its name, in real documents.
 pub(crate) const NESTS: [&str; 5] = ["agentCard", "agent_card", "agent", "card", "identity"];
 
-/// The members of a card in any version.
 pub(crate) const CARD_MEMBERS: [&str; 21] = [
     "name",
     "description",

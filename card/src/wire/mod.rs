@@ -35,7 +35,6 @@ use members::{CARD_MEMBERS, NESTS, is_security_member};
 
 pub(crate) use capability::is_known as is_known_capability;
 
-/// The result of reading a card.
 pub(crate) struct Read {
     pub(crate) card: AgentCard,
     pub(crate) family: Family,
@@ -44,7 +43,6 @@ pub(crate) struct Read {
     pub(crate) dated_by_form: bool,
 }
 
-/// Reads the card from the members of its document.
 pub(crate) fn read(root: Map<String, Value>, out: &mut Findings) -> Result<Read, ParseError> {
     let other_texts = OtherTexts::of(&root);
     let mut members = Members::new(root, Pointer::Root);
@@ -153,7 +151,6 @@ fn name(members: &mut Members<'_>, out: &mut Findings) -> Option<(String, bool)>
     Some((name, true))
 }
 
-/// Takes the addresses of every generation, those of 1.0 first.
 fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) -> Vec<Interface> {
     let mut interfaces = v1_0::interfaces(members, shape.entry_version.as_deref(), out);
     let flat = v0_3::interfaces(members, shape.flat_version.as_deref(), out);
@@ -172,7 +169,6 @@ fn interfaces(members: &mut Members<'_>, shape: &CardShape, out: &mut Findings) 
     interfaces
 }
 
-/// Takes the security schemes and the requirements of every generation.
 fn credentials(
     members: &mut Members<'_>,
     out: &mut Findings,
@@ -243,8 +239,7 @@ fn lift_nested(members: &mut Members<'_>, out: &mut Findings) -> bool {
     false
 }
 
-/// Adds the flat addresses that are not yet in the list of interfaces, then drops duplicates. Of one address with and
-/// without a version, the version counts.
+/// Adds flat addresses, then drops duplicates. Of one address with and without a version, the version counts.
 fn merge(interfaces: &mut Vec<Interface>, flat: Vec<Interface>) {
     let mut kept: Vec<Interface> = Vec::new();
     // The positions kept so far for each address, binding and tenant.

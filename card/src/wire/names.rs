@@ -29,7 +29,6 @@ pub(crate) fn protocol_version(text: &str) -> Option<String> {
     Some(format!("{major}.{minor}"))
 }
 
-/// Takes a protocol version.
 pub(super) fn take_version(
     members: &mut Members<'_>,
     name: &'static str,
@@ -65,8 +64,8 @@ pub(super) fn binding(text: &str, at: &Pointer<'_>, out: &mut Findings) -> Strin
     core.to_owned()
 }
 
-/// The binding of an interface at that address: what is called streamable HTTP is JSON-RPC over HTTP, as A2A has it,
-/// unless it is the transport of an MCP server, as its entry or its path says.
+/// The binding of an interface at that address. "Streamable HTTP" means JSON-RPC over HTTP in A2A, unless the entry or
+/// its path says that it is an MCP server.
 pub(super) fn binding_at(url: &str, binding: String, is_mcp: bool) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     if member::folded(&binding) != "streamablehttp" {
@@ -107,7 +106,6 @@ pub(super) fn take_location(members: &mut Members<'_>, out: &mut Findings) -> St
     String::new()
 }
 
-/// The locations of an API key.
 const PLACES: [&str; 3] = ["header", "query", "cookie"];
 
 /// Takes the `flows` of an `OAuth` scheme as received; null if they are not an object.

@@ -45,7 +45,6 @@ pub(super) fn schemes(members: &mut Members<'_>, out: &mut Findings) -> Vec<Secu
     schemes
 }
 
-/// Schemes by name, as every version since 0.2 has them.
 fn named_schemes(
     named: Map<String, Value>,
     at: &Pointer<'_>,
@@ -127,8 +126,7 @@ pub(super) fn scheme(
     }
 }
 
-/// Takes the requirements: `securityRequirements` (1.0), or `security` (0.2, 0.3 and most 1.0 cards).
-/// `declared` are the card's own schemes.
+/// Takes `securityRequirements` (1.0) or `security` (0.2, 0.3, most 1.0 cards). `declared` are the card's own schemes.
 pub(super) fn requirements(
     members: &mut Members<'_>,
     declared: &[SecurityScheme],
@@ -174,7 +172,6 @@ fn names_scheme(object: &Map<String, Value>, declared: &[SecurityScheme]) -> boo
             .any(|scheme| object.contains_key(&scheme.name))
 }
 
-/// One alternative, in any form.
 fn requirement(value: Value, at: &Pointer<'_>, out: &mut Findings) -> Option<SecurityRequirement> {
     let mut schemes = match value {
         Value::Object(mut entry) => match entry.shift_remove("schemes") {

@@ -6,17 +6,13 @@ use super::names::protocol_version;
 use crate::Family;
 use crate::member::Members;
 
-/// The form of a card.
 pub(super) struct CardShape {
-    /// The family.
     pub(super) family: Family,
-    /// The reason for the family.
     pub(super) reason: &'static str,
-    /// The version of the flat address, as `Major.Minor`.
+    /// As `Major.Minor`, where known.
     pub(super) flat_version: Option<String>,
-    /// Whether that version comes from the family alone.
+    /// Whether the flat address's version comes from the family alone.
     pub(super) dated_by_form: bool,
-    /// The version of an interface entry that has none of its own.
     pub(super) entry_version: Option<String>,
 }
 
@@ -76,7 +72,6 @@ fn version_text(value: &Value) -> Option<String> {
     }
 }
 
-/// The family, with its reason as a phrase.
 fn family(members: &Members<'_>, declared: Option<&str>) -> (Family, &'static str) {
     let flat = members
         .peek("url")

@@ -60,7 +60,6 @@ fn tags(members: &mut Members<'_>, out: &mut Findings) -> Vec<String> {
     split.take(MAX_LIST).map(str::to_owned).collect()
 }
 
-/// The first text in an example that is a prompt.
 fn prompt(value: &Value, depth: usize) -> Option<&str> {
     match value {
         Value::String(text) => (!text.trim().is_empty()).then_some(text),
@@ -113,7 +112,6 @@ pub(super) fn skills(
     }
 }
 
-/// Skills in a list.
 pub(super) fn listed(
     list: Vec<Value>,
     at: &Pointer<'_>,
@@ -127,7 +125,6 @@ pub(super) fn listed(
     skills
 }
 
-/// Skills by name.
 pub(super) fn named(
     named: Map<String, Value>,
     at: &Pointer<'_>,

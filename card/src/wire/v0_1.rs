@@ -11,7 +11,6 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{SchemeKind, SecurityRequirement, SecurityScheme, rules};
 
-/// Required form of `authentication`.
 const WANTED: &str = "an object with the list `schemes`";
 
 /// Takes `authentication`; each label becomes a scheme of that name and an alternative of its own.
@@ -94,7 +93,6 @@ fn labels<'a>(
     }
 }
 
-/// One scheme for each label, with its details.
 fn described(
     labels: Vec<String>,
     mut details: Option<&mut Members<'_>>,
@@ -123,8 +121,7 @@ fn is_labelled(object: &Map<String, Value>) -> bool {
     }
 }
 
-/// The kind of a label, with the location of the key if the card gives it: `{"apiKey": {"in": …, "name": …}}` or
-/// `apiKeyHeader`.
+/// The kind of a label, with the key's location from `{"apiKey": {"in": …, "name": …}}` or `apiKeyHeader`.
 fn detailed(label: &str, details: Option<&mut Members<'_>>, out: &mut Findings) -> SchemeKind {
     let mut kind = labelled(label);
     if let (

@@ -75,7 +75,6 @@ fn is_exact(label: &str) -> bool {
     )
 }
 
-/// The kind of a scheme without `type`, by its members.
 fn untyped(members: &Members<'_>) -> Option<&'static str> {
     if let Some(scheme) = members.peek("scheme").and_then(Value::as_str) {
         // `scheme` alone may name any kind; what it does not name is a scheme of HTTP.

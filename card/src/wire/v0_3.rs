@@ -55,7 +55,6 @@ pub(super) fn interfaces(
     interfaces
 }
 
-/// An interface with the version of the card.
 fn dated(url: String, binding: String, version: Option<&str>) -> Interface {
     Interface {
         url,

@@ -10,10 +10,8 @@ use crate::member::{self, Length, Members};
 use crate::pointer::Pointer;
 use crate::{Interface, SchemeKind, rules};
 
-/// Required form of `supportedInterfaces`.
 const WANTED: &str = "a list of interfaces";
 
-/// Required form of its entries.
 const ENTRY: &str = "an object with `url`, `protocolBinding` and `protocolVersion`";
 
 /// Takes `supportedInterfaces`, in the card's order, which is the order of preference.
@@ -102,7 +100,6 @@ fn interface(
     })
 }
 
-/// Whether an entry says that it is an MCP server.
 pub(super) fn is_mcp(entry: &Members<'_>) -> bool {
     ["type", "protocol"].iter().any(|name| {
         let text = entry.peek(name).and_then(Value::as_str);

@@ -18,34 +18,30 @@ use crate::guard::{MAX_URL_BYTES, normalised};
 pub struct CatalogEntry {
     /// The publisher's identifier of the agent; compared exactly. The retired prefix `urn:ai:` reads as `urn:air:`.
     pub identifier: String,
-    /// URL of the card, in normal form and without a fragment. For a card inside the entry it is the URL of the document
-    /// with the identifier as its fragment: that is where the card can be seen, and no other card has this URL.
+    /// URL of the card, in normal form and without a fragment. A card inside the entry has the URL of the document,
+    /// where it can be seen, with the identifier as its fragment, so that no other card has this URL.
     pub url: Url,
     /// When the publisher says that it last changed; of two entries with one identifier the later one counts.
     pub updated_at: Option<OffsetDateTime>,
-    /// The digest of the card's bytes that the entry states for the card at its URL: `sha256:` and 64 digits. One of a card
-    /// inside the entry was compared already.
+    /// The digest that the entry states for the card at its URL: `sha256:` and 64 digits. That of a card inside the
+    /// entry was compared already.
     pub digest: Option<String>,
     /// The card inside the entry, byte for byte as it stands in the document.
     pub inline: Option<Vec<u8>>,
 }
 
-/// The kind of an entry.
 pub(super) enum Kind<'a> {
     Card(CatalogEntry),
-    /// A catalog at another URL.
     Elsewhere(Url),
-    /// A catalog inside the entry.
     Inline(&'a RawValue),
-    /// A registry.
     Registry(ListedRegistry),
 }
 
 const CARD: &str = "application/a2a-agent-card+json";
 const CATALOG: &str = "application/ai-catalog+json";
 
-/// Reads an entry. Its URL is relative to `base`, where the document came from. Entries of registries are read where
-/// `registries` says so; of any other entry that is neither card nor catalog nothing more than its type is read.
+/// Reads an entry. Its URL is relative to `base`, where the document came from. Registries are read only if
+/// `registries` is true; of any other entry that is neither card nor catalog only the type is read.
 pub(super) fn read_entry<'a>(
     raw: &'a RawValue,
     base: &Url,
@@ -72,7 +68,6 @@ fn kind_of(entry: &Map<String, Value>) -> Option<&str> {
     text("type").or_else(|| text("mediaType"))
 }
 
-/// Reads an entry of a card.
 fn read_card(
     raw: &RawValue,
     entry: &Map<String, Value>,
@@ -103,7 +98,6 @@ fn read_card(
     })
 }
 
-/// URL of a card inside the document at `base`.
 fn inline_url(base: &Url, identifier: &str) -> Url {
     let mut url = normalised(base.clone());
     url.set_fragment(Some(identifier));
@@ -119,10 +113,8 @@ pub(super) fn name_of(raw: &RawValue, number: usize) -> String {
     named.map_or_else(|| format!("entry {number}"), str::to_owned)
 }
 
-/// The content of an entry.
 pub(super) enum EntryContent {
     Url(Url),
-    /// The member `data`.
     Inline,
 }
 

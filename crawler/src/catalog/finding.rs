@@ -7,17 +7,14 @@ use crate::fetch::bounded;
 /// Most findings kept of one catalog; further ones are only counted.
 pub const MAX_FINDINGS: usize = 50;
 
-/// Most findings that a sentence names.
 const MAX_NAMED: usize = 8;
 
-/// Most characters of foreign text in a finding.
 const SHOWN: usize = 120;
 
 /// Why an entry, or a nested catalog, is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PassedOver {
-    /// It is neither an A2A agent card nor a catalog, nor a registry where those are read. Not a fault: catalogs name other
-    /// things too.
+    /// It is neither an agent card nor a catalog, nor a registry where those are read. Not a fault.
     NotACard,
     /// It is not an object, or has no usable `identifier`, `type`, or exactly one of `url` and `data`.
     Malformed,
@@ -78,10 +75,10 @@ impl PassedOver {
     }
 }
 
-/// One skipped entry.
+/// An entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The reason.
+    /// Why it was skipped.
     pub why: PassedOver,
     /// Its identifier, its URL, or its position in the document, safe to display.
     pub what: String,
@@ -103,7 +100,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding.
+    /// Adds a finding; one beyond [`MAX_FINDINGS`] is only counted.
     pub fn add(&mut self, why: PassedOver, what: &str) {
         if self.kept.len() < MAX_FINDINGS {
             let what = bounded(what, SHOWN);

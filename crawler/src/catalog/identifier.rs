@@ -2,16 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-/// The prefix of every identifier.
 const PREFIX: &str = "urn:air:";
 /// The prefix until June 2026, which many catalogs still use.
 const FORMER_PREFIX: &str = "urn:ai:";
 /// Most bytes of a domain's name (RFC 1035 section 2.3.4).
 const MAX_DOMAIN: usize = 253;
-/// Most bytes of one label of a domain's name.
 const MAX_LABEL: usize = 63;
 
-/// The publisher of an identifier that keeps to the grammar and names a domain in its own form; `None` for any other text.
+/// The publisher of a well-formed identifier that names a domain in normal form; `None` for any other text.
 ///
 /// ```
 /// use a2a_crawler::catalog::publisher_of;
@@ -28,8 +26,7 @@ pub fn publisher_of(identifier: &str) -> Option<&str> {
     (is_publisher(publisher) && path.split(':').all(is_part)).then_some(publisher)
 }
 
-/// Whether a text is the name of a domain in the form in which publishers are compared: lower case, at least one dot, no
-/// port, no address, no dot at the end.
+/// Whether a text is a publisher's domain in normal form: lower case, a dot inside, no port, address or final dot.
 pub fn is_publisher(text: &str) -> bool {
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -44,8 +41,7 @@ pub fn is_publisher(text: &str) -> bool {
         && text.parse::<Ipv4Addr>().is_err()
 }
 
-/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier names, so that one of the
-/// two is wrong. Where either names no domain, there is nothing to compare.
+/// Whether an entry's `trustManifest` declares an identity in another domain than its identifier, if both name one.
 pub(super) fn names_other_domain(identifier: &str, identity: Option<&str>) -> bool {
     let named = identifier.strip_prefix(PREFIX);
     let named = named.and_then(|rest| rest.split(':').next());
@@ -63,7 +59,6 @@ pub fn domain_of_identity(identity: &str) -> Option<String> {
     domain.contains('.').then(|| domain.to_ascii_lowercase())
 }
 
-/// The identifier with the prefix of today.
 pub(super) fn current(identifier: &str) -> String {
     match identifier.strip_prefix(FORMER_PREFIX) {
         Some(rest) => format!("{PREFIX}{rest}"),

@@ -35,8 +35,7 @@ pub const MAX_REQUESTS: usize = 6;
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Most bytes of an entry's identifier.
 pub const MAX_IDENTIFIER_BYTES: usize = 512;
-/// Most cards that are read from inside a catalog and all catalogs nested in it. Each of them costs a request for its
-/// document whenever it is due.
+/// Most cards read from inside a catalog and all nested in it. Each costs a request whenever it is due.
 pub const MAX_INLINE_CARDS: usize = 10;
 /// Most registries that are taken of one catalog and all catalogs nested in it.
 pub const MAX_REGISTRIES: usize = 50;

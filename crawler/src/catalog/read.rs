@@ -46,7 +46,7 @@ pub struct CatalogDocument {
     pub nested: Vec<(Url, usize)>,
     /// The entries that were skipped.
     pub findings: Findings,
-    /// Entries read.
+    /// Number of entries read.
     pub entries: usize,
     /// Whether every entry was read.
     pub complete: bool,
@@ -56,9 +56,6 @@ pub struct CatalogDocument {
 ///
 /// Only the list of entries is required. Every entry and every member is read on its own, and unknown ones are
 /// ignored. `specVersion` may be missing, as in ARD; a document of a higher major version is not read.
-///
-/// # Errors
-/// [`NoCatalog`] if there is no such list.
 pub fn read(bytes: &[u8], base: &Url, options: ReadOptions) -> Result<CatalogDocument, NoCatalog> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let document: &RawValue =
@@ -114,7 +111,6 @@ fn read_document(
     Ok(())
 }
 
-/// Adds an entry to what was read.
 fn take_entry(
     entry: &RawValue,
     base: &Url,

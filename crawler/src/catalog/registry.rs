@@ -9,10 +9,8 @@ use super::finding::PassedOver;
 use super::identifier::names_other_domain;
 use crate::fetch::bounded;
 
-/// The types of registries.
 pub(super) const REGISTRIES: [&str; 2] =
     ["application/ai-registry+json", "application/ai-registry"];
-/// Most characters of a registry's name.
 const MAX_NAME: usize = 200;
 
 /// A registry that a catalog names.
@@ -27,8 +25,7 @@ pub struct ListedRegistry {
 }
 
 impl ListedRegistry {
-    /// Reads an entry of a document from `base`. One that JSON parsers read differently is refused: others would see another
-    /// identifier in the same bytes.
+    /// Reads an entry of a document from `base`; refused if JSON parsers read it differently.
     pub(super) fn read(raw: &str, base: &Url) -> Result<Self, PassedOver> {
         let Some(Value::Object(entry)) = exact_json(raw.as_bytes()) else {
             return Err(PassedOver::Ambiguous);

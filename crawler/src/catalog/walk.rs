@@ -28,7 +28,7 @@ pub struct WalkedCatalog {
     pub cards: Vec<CatalogEntry>,
     /// The registries of the catalog's own host, each identifier once, at most [`MAX_REGISTRIES`].
     pub registries: Vec<ListedRegistry>,
-    /// The skipped entries.
+    /// The entries that were skipped.
     pub findings: Findings,
     /// Whether everything was read.
     pub complete: bool,
@@ -44,7 +44,6 @@ pub struct CatalogWalk<'a> {
     queue: VecDeque<NestedCatalog>,
     known: HashMap<String, usize>,
     cards: Vec<CatalogEntry>,
-    /// By identifier.
     registries: BTreeMap<String, ListedRegistry>,
     inline: usize,
     findings: Findings,
@@ -177,8 +176,8 @@ impl<'a> CatalogWalk<'a> {
         }
     }
 
-    /// Takes a registry that the document at `url` names. Only the publisher's own host can say that it is a registry of this
-    /// publisher: neither a domain above or below it, nor another site. Of two with one identifier the first counts.
+    /// Takes a registry that the document at `url` names. Only the publisher's own host can name its registries,
+    /// neither a domain above or below it nor another site. Of two with one identifier the first counts.
     fn take_registry(&mut self, url: &Url, registry: ListedRegistry) {
         let publisher = publisher_of(&registry.identifier);
         let is_own = publisher.is_some()
@@ -216,7 +215,7 @@ impl<'a> CatalogWalk<'a> {
     }
 }
 
-/// The host of a document as publishers are compared with it: one that serves over https on its usual port.
+/// The host of a document that is served over https on the default port, for comparison with publishers.
 fn publishing_host(document: &Url) -> Option<&str> {
     let is_usual = document.scheme() == "https" && document.port().is_none();
     document.host_str().filter(|_| is_usual)

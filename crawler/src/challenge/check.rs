@@ -6,7 +6,6 @@ use crate::fetch::{MAX_DETAIL, bounded, visible};
 
 /// Most records or texts that are quoted of what was found.
 pub const MAX_FOUND: usize = 5;
-/// Most characters of each quote.
 const MAX_QUOTED: usize = 120;
 
 /// The form of a proof.
@@ -23,7 +22,7 @@ pub enum Format {
 /// The hosts that a standing proof covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// The host alone.
+    /// Only the host itself.
     Exact,
     /// The host and every host below it.
     Subdomains,
@@ -83,14 +82,13 @@ pub struct Check {
     pub aliased: bool,
     /// Seconds for which the server that was asked for a file wants no further request (`Retry-After`).
     pub retry_after: Option<u32>,
-    /// The verdict.
+    /// What the check concluded.
     pub verdict: CheckVerdict,
     /// One sentence for the owner, at most 300 characters, without control characters and addresses.
     pub detail: String,
 }
 
 impl Check {
-    /// A check that has not found anything yet.
     pub(super) fn new(format: Format, places: Vec<String>, wanted: String) -> Self {
         Self {
             format,

@@ -11,7 +11,6 @@ use super::{dns_one_off, dns_standing};
 use crate::dns::{TxtAnswer, TxtRecords};
 use crate::fetch::{Fetcher, GetOptions, retry_after};
 
-/// The verdict on a proof at one name.
 struct NameResult {
     verdict: CheckVerdict,
     detail: String,
@@ -21,8 +20,7 @@ impl Fetcher {
     /// Checks both names of a host for its one-off record. A proof at either name is enough. Otherwise a failed
     /// look-up outweighs a definite answer, since the proof may be where the look-up failed.
     ///
-    /// `host` is the name of a domain, without a port. A host that the guard refuses, in particular a public suffix,
-    /// is not looked up.
+    /// `host` has no port. One that the guard refuses, in particular a public suffix, is not looked up.
     pub async fn check_dns_one_off(
         &self,
         host: &str,
@@ -88,8 +86,7 @@ impl Fetcher {
     /// Checks for the file of a challenge: status 200 over valid TLS, no redirect, at most [`MAX_FILE_BYTES`], the
     /// expected text. Trailing white space is ignored (RFC 8555 section 8.3), because editors add it.
     ///
-    /// `origin` is scheme, host and port; http and other ports are fetched only where the guard's settings allow
-    /// them.
+    /// `origin` is scheme, host and port; http and other ports are fetched only if the guard allows them.
     pub async fn check_https_file(
         &self,
         origin: &Url,
@@ -140,8 +137,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`, if the
-    /// server sent one.
+    /// Fetches the file at a URL without judging its content. Also returns the seconds of `Retry-After`.
     async fn ask_for_file(&self, url: &Url, now: OffsetDateTime) -> (FileAnswer, Option<u32>) {
         let options = GetOptions {
             accept: "text/plain",
@@ -155,8 +151,7 @@ impl Fetcher {
         (FileAnswer::of(answer), wait)
     }
 
-    /// Whether records below this host may count. Below a public suffix they must not, since it belongs to none of
-    /// the parties that register there.
+    /// Whether records below this host may count. Those of a public suffix may not: nobody who registers there owns it.
     fn host_is_asked(&self, host: &str) -> Result<(), String> {
         let domain = self
             .guard()

@@ -135,7 +135,7 @@ pub enum RecordVerdict {
     Proves {
         /// The hosts that it covers.
         reach: Reach,
-        /// When it expires.
+        /// When the record expires.
         until: Option<OffsetDateTime>,
     },
     /// The owner opts out.

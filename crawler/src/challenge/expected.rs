@@ -15,7 +15,6 @@ pub const STANDING_LABEL: &str = "_a2a-registry";
 /// Folder that holds the file of a challenge.
 pub const CHALLENGE_PATH: &str = "/.well-known/a2a-registry-challenge/";
 
-/// Length of a nonce in bytes.
 const NONCE_BYTES: usize = 32;
 /// Bytes of the account's digest that form its label, as in ACME's `dns-account-01`.
 const LABEL_BYTES: usize = 10;
@@ -57,7 +56,7 @@ impl Nonce {
 pub struct Expected<'a> {
     /// The account's URI. It enters every value byte for byte.
     pub account: &'a str,
-    /// The challenge's nonce.
+    /// The nonce of the challenge.
     pub nonce: &'a Nonce,
 }
 

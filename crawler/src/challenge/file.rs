@@ -25,7 +25,6 @@ pub enum FileAnswer {
 }
 
 impl FileAnswer {
-    /// Classifies the result of a fetch.
     pub(super) fn of(answer: Result<HttpResponse, FetchError>) -> Self {
         match answer {
             Ok(answer) => match answer.status {

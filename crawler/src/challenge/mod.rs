@@ -9,12 +9,11 @@
 //! | [`HttpsFile`](Format::HttpsFile) | `/.well-known/a2a-registry-challenge/<nonce>` | `<nonce>.<thumbprint>` |
 //!
 //! [`Expected`] computes the values that an owner has to place. [`dns_one_off`] and [`dns_standing`] parse and judge
-//! records without any input or output.
-//! [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
+//! records without any input or output. [`Fetcher`](crate::fetch::Fetcher) fetches them from the network:
 //! [`check_dns_one_off`](crate::fetch::Fetcher::check_dns_one_off),
 //! [`check_dns_standing`](crate::fetch::Fetcher::check_dns_standing),
-//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, the schedule of attempts and the rights
-//! that a proof gives are the caller's business.
+//! [`check_https_file`](crate::fetch::Fetcher::check_https_file). Accounts, schedules and rights are the caller's
+//! business.
 
 mod check;
 mod checks;

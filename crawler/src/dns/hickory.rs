@@ -150,7 +150,7 @@ impl Resolver for HickoryResolver {
     }
 }
 
-/// The failure of a look-up that has no definite answer. Of a query that could not be sent the library does not say why.
+/// The failure of a look-up that has no definite answer. The library does not say why a query could not be sent.
 fn failure(error: &NetError) -> DnsError {
     match error {
         NetError::Io(_) | NetError::NoConnections if no_socket_is_left() => {
@@ -160,14 +160,12 @@ fn failure(error: &NetError) -> DnsError {
     }
 }
 
-/// Whether no socket can be opened now, for want of a file descriptor.
 fn no_socket_is_left() -> bool {
     let opened = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
     opened.is_err_and(|error| descriptors::are_used_up(&error))
 }
 
-/// Reads the name servers from an answer. Those behind an alias belong to another zone but count as well: they show
-/// who controls the name.
+/// Reads the name servers from an answer. Those behind an alias count too: they show who controls the name.
 fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     let mut servers: Vec<String> = lookup
         .answers()
@@ -191,8 +189,7 @@ fn read_name_servers(lookup: &Lookup) -> Result<Vec<String>, DnsError> {
     }
 }
 
-/// Reads the TXT records from an answer. An answer without any did not come to an end, as where aliases form a loop:
-/// absence is reported differently.
+/// Reads the TXT records from an answer. One without any is incomplete, as in a loop of aliases, and not absence.
 fn read_texts(lookup: &Lookup) -> TxtAnswer {
     let mut found = TxtRecords::default();
     for record in lookup.answers() {

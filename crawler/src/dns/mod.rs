@@ -11,8 +11,7 @@ use async_trait::async_trait;
 pub use hickory::HickoryResolver;
 pub use txt::{MAX_TXT_BYTES, MAX_TXT_RECORDS, TxtAnswer, TxtRecords};
 
-/// Most addresses of one response; a longer one is a failure, because an address that is not checked must not be
-/// dialled.
+/// Most addresses of one response; more are a failure, because an unchecked address must not be dialled.
 pub const MAX_ADDRESSES: usize = 64;
 /// Most name servers of one zone; a longer list is a failure, since a truncated one would look like a change.
 pub const MAX_NAME_SERVERS: usize = 32;

@@ -1,8 +1,8 @@
 //! Reasons why a name server failed: the extended error beside a SERVFAIL (RFC 8914).
 //!
 //! A server that checks DNSSEC responds with SERVFAIL to a query for a forged name, as it does when it is itself in
-//! trouble, and reports which of the two in an extended error. The resolver library drops it, so the query is sent
-//! once more by our own code, over UDP, to the configured servers.
+//! trouble, and tells the two apart in an extended error. The resolver library drops it, so our own code sends the
+//! query once more, over UDP, to the configured servers.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -18,7 +18,6 @@ use crate::fetch::visible;
 const EXTENDED_ERROR: u16 = 15;
 /// Largest response accepted, and announced as such.
 const PAYLOAD: u16 = 1232;
-/// Most name servers that are queried for a reason.
 const MAX_SERVERS: usize = 2;
 
 /// The DNSSEC reason for which one of the name servers fails this query, if one reports it within `timeout` each.

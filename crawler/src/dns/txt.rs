@@ -25,9 +25,8 @@ pub enum TxtAnswer {
 /// TXT records; their order has no meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TxtRecords {
-    /// The strings of each record joined without a separator (as in RFC 7208 section 3.3); at most
-    /// [`MAX_TXT_RECORDS`] of at most [`MAX_TXT_BYTES`] each. Bytes that are not UTF-8 become U+FFFD, which no record
-    /// of ours contains.
+    /// The strings of each record joined without a separator (as in RFC 7208 section 3.3); at most [`MAX_TXT_RECORDS`]
+    /// of at most [`MAX_TXT_BYTES`] each. Bytes that are not UTF-8 become U+FFFD.
     pub records: Vec<String>,
     /// Number of records that are not read, because there are too many or they are too long.
     pub left_out: usize,

@@ -24,8 +24,7 @@ enum Encoding {
 
 /// Reads a body of at most `limits.body` bytes and decodes one layer of encoding, to at most as many bytes again.
 ///
-/// Decoding begins when the body is complete: while a slow server sends, the memory in use is what it has sent,
-/// without a decoder's window.
+/// Decoding begins when the body is complete, so a slow server ties up no decoder's window.
 pub(super) async fn read(
     mut response: Response,
     headers: &HeaderMap,

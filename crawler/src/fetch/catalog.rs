@@ -17,12 +17,10 @@ pub(super) const ACCEPT: &str = "application/ai-catalog+json, application/json";
 /// What the documents of one catalog are read into.
 pub(super) struct Reading<'a> {
     walk: CatalogWalk<'a>,
-    /// Whether the registries that they name are read too.
     registries: bool,
 }
 
 impl<'a> Reading<'a> {
-    /// The reading of the catalog at `url`.
     pub(super) fn new(guard: &'a Guard, url: &Url, registries: bool) -> Self {
         Self {
             walk: CatalogWalk::new(guard, url),
@@ -30,7 +28,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes the document of a response, at this depth.
     pub(super) fn take(
         &mut self,
         answer: &HttpResponse,
@@ -59,8 +56,8 @@ impl<'a> Reading<'a> {
 }
 
 impl Fetcher {
-    /// Fetches a catalog, conditionally if the validators belong to this very URL, and the catalogs nested in it. The
-    /// last attempt describes the entries of all of them. With `registries`, the registries that they name are read too.
+    /// Fetches a catalog, conditionally if the validators belong to this URL, and the catalogs nested in it. The last
+    /// attempt describes all entries. With `registries`, the registries that they name are read too.
     pub(super) async fn fetch_catalog(
         &self,
         url: &Url,
@@ -80,7 +77,6 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the catalogs that are nested in one whose first document was taken.
     pub(super) async fn fetch_nested(
         &self,
         mut reading: Reading<'_>,
@@ -140,7 +136,6 @@ impl Fetcher {
     }
 }
 
-/// One sentence about the entries of a catalog.
 fn sum(catalog: &FetchedCatalog) -> String {
     let registries = match catalog.registries.len() {
         0 => String::new(),

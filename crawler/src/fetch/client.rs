@@ -18,8 +18,7 @@ use crate::guard::{Guard, GuardRefusal};
 /// Bytes that a server may send on an HTTP/2 stream before they are read.
 const HTTP2_WINDOW: u32 = 256 * 1024;
 
-/// What every client of a fetcher is made of. It is read once: a client of its own for each visit costs neither the
-/// certificates nor the TLS sessions again.
+/// What every client of a fetcher is made of, so that one for a visit needs no certificates or TLS sessions anew.
 #[derive(Debug)]
 pub(super) struct ClientParts {
     guard: Arc<Guard>,
@@ -134,10 +133,8 @@ fn read_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fetche
 /// Why a name could not be dialled. Passed through the client's error chain.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NameError {
-    /// The resolver's error.
     #[error(transparent)]
     Dns(#[from] DnsError),
-    /// The guard's refusal of one of the addresses.
     #[error(transparent)]
     Refused(#[from] GuardRefusal),
 }

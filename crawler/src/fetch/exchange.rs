@@ -1,5 +1,4 @@
-//! One request on one connection, with everything that all kinds of requests share: the limits, the check of the
-//! peer, the body.
+//! One request on one connection, with what all requests share: the limits, the check of the peer, the body.
 
 use std::net::IpAddr;
 
@@ -19,7 +18,6 @@ pub(super) struct Trail {
     address: Option<IpAddr>,
 }
 
-/// When a fetch started.
 #[derive(Debug)]
 pub(super) struct FetchStart {
     at: OffsetDateTime,
@@ -27,7 +25,6 @@ pub(super) struct FetchStart {
 }
 
 impl FetchStart {
-    /// Combines the start and the result of a fetch.
     pub fn end(
         self,
         url: &Url,
@@ -47,18 +44,15 @@ impl FetchStart {
     }
 }
 
-/// Limits on the body of a response.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
     /// Most bytes for status 200; a larger body is a failure.
     pub body: usize,
-    /// Most bytes for any other status, where the body only explains the error; a larger or incomplete body counts as
-    /// none.
+    /// Most bytes for any other status, where the body explains the error; a larger or broken one counts as none.
     pub reason: usize,
 }
 
 impl Fetcher {
-    /// Starts the clocks of a fetch.
     pub(super) fn begin(&self) -> FetchStart {
         FetchStart {
             at: self.clock.now(),

@@ -30,7 +30,6 @@ pub struct FetchError {
 }
 
 impl FetchError {
-    /// A failure before there was a response.
     pub(super) fn new(outcome: AttemptOutcome, detail: &str) -> Self {
         Self {
             outcome,
@@ -102,7 +101,6 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     }
 }
 
-/// The failure of a request for which this process had no file descriptor.
 fn out_of_descriptors() -> FetchError {
     let detail = "the registry has no file descriptors left; this says nothing about the host";
     FetchError {
@@ -111,7 +109,6 @@ fn out_of_descriptors() -> FetchError {
     }
 }
 
-/// The failure of a TCP or TLS connection that took too long.
 pub(super) fn no_connection_in_time() -> FetchError {
     FetchError::new(
         AttemptOutcome::Timeout,
@@ -119,8 +116,8 @@ pub(super) fn no_connection_in_time() -> FetchError {
     )
 }
 
-/// Finds the TLS library's error inside an I/O error. The source of an I/O error is the source of the error that it
-/// wraps, so the wrapped errors have to be looked up layer by layer.
+/// Finds the TLS library's error inside an I/O error. The source of an I/O error is that of the error it wraps, so the
+/// wrapped errors have to be looked up layer by layer.
 fn wrapped_tls(error: &io::Error) -> Option<&rustls::Error> {
     let mut wrapped = error.get_ref();
     while let Some(inner) = wrapped {

@@ -18,9 +18,6 @@ pub struct ClientPassword(HeaderValue);
 
 impl ClientPassword {
     /// Takes both as the server has issued them.
-    ///
-    /// # Errors
-    /// If they cannot be written in a header field.
     pub fn new(client: &str, password: &str) -> Result<Self, NotAToken> {
         let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
         let pair = BASE64.encode(format!("{}:{}", part(client), part(password)).as_bytes());
@@ -46,8 +43,7 @@ pub struct FormOptions<'a> {
 }
 
 impl Fetcher {
-    /// Sends a form to one URL and reads the response, as [`Fetcher::post_json`] does: it is sent once, and a redirect is a
-    /// failure.
+    /// Sends a form to one URL like [`Fetcher::post_json`]: it is sent once, and a redirect is a failure.
     pub async fn post_form(
         &self,
         url: &Url,

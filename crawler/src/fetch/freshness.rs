@@ -18,9 +18,7 @@ use crate::{Freshness, Validators};
 pub const MAX_RETRY_AFTER: u32 = 7 * 24 * 60 * 60;
 /// Longest `ETag` that is kept; a longer one is ignored.
 const MAX_ETAG: usize = 512;
-/// Longest `Vary` list that is kept.
 const MAX_VARY: usize = 256;
-/// Longest `Last-Modified` that is kept.
 const MAX_LAST_MODIFIED: usize = 64;
 
 /// Reads the freshness of a 200 or a 304. `asked` is the URL before redirects. Validators that were `sent` stay valid
@@ -74,8 +72,7 @@ fn vary(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Seconds for which a response stays fresh: `s-maxage`, else `max-age`, else `Expires` less `Date`, each less `Age`
-/// (RFC 9111 sections 4.2.1 and 4.2.3). Zero where a shared cache must not reuse it or the values are unreadable;
-/// `None` where there are none.
+/// (RFC 9111 sections 4.2.1 and 4.2.3). Zero if no shared cache may reuse it or the values are unreadable.
 pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let control = CacheControl::of(headers);
     // A response with `Vary: *` never matches a later request (RFC 9111 section 4.1).
@@ -99,7 +96,6 @@ pub fn max_age(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
 }
 
 /// Seconds of `Retry-After` from `now`, at most [`MAX_RETRY_AFTER`], in either form of RFC 9110 section 10.2.3.
-/// `None` where it is missing or unreadable.
 pub fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<u32> {
     let value = one(headers, RETRY_AFTER)?.trim();
     let seconds =

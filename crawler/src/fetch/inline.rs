@@ -66,7 +66,6 @@ impl Fetcher {
         (attempt, verdict)
     }
 
-    /// URL and bytes of the card in the entry with that identifier.
     fn inline_card(
         &self,
         answer: &HttpResponse,

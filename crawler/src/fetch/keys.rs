@@ -21,8 +21,7 @@ pub struct KeySetRules<'a> {
     /// domain, on the scheme's default port. Hosts that share only a public suffix, such as two customers of one
     /// platform, never have the same registrable domain.
     pub dns_proved: bool,
-    /// Hosts that the operator trusts with the keys of any card, such as `keys.example.com`, on the scheme's default
-    /// port; lower-case.
+    /// Hosts that the operator trusts with the keys of any card, on the scheme's default port; lower-case.
     pub hosts: &'a [String],
 }
 
@@ -44,8 +43,7 @@ impl KeySetRules<'_> {
 }
 
 impl Fetcher {
-    /// Fetches the key sets that a card names, as far as the rules admit them. Redirects are not followed, and no
-    /// more than [`MAX_KEY_SET_BYTES`] are read.
+    /// Fetches the admitted key sets of a card, at most [`MAX_KEY_SET_BYTES`] each. Redirects are not followed.
     pub async fn fetch_key_sets(
         &self,
         asked: &Url,

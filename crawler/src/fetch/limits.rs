@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits of one fetch. Every field is a parameter, so that a test can run with tight ones; the default is that
-/// of production.
+/// The limits of one fetch. Tests can set tighter ones; the default is that of production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
     /// Resolving a name: 2 s.

@@ -98,7 +98,7 @@ pub struct Fetcher {
 /// Options of a request, besides the URL.
 #[derive(Debug, Clone, Copy)]
 pub struct GetOptions<'a> {
-    /// The `Accept` header.
+    /// Sent as the `Accept` header.
     pub accept: &'static str,
     /// Makes the request conditional: `If-None-Match` if there is an `ETag`, else `If-Modified-Since`.
     pub validators: Option<&'a Validators>,
@@ -126,7 +126,7 @@ impl Default for GetOptions<'_> {
 /// One fetch, redirects included.
 #[derive(Debug)]
 pub struct Fetched {
-    /// When it began.
+    /// When the fetch began.
     pub at: OffsetDateTime,
     /// The URL requested, before redirects.
     pub url: Url,
@@ -141,12 +141,11 @@ pub struct Fetched {
 pub struct HttpResponse {
     /// URL of the response, after redirects.
     pub url: Url,
-    /// The HTTP status.
+    /// The HTTP status, after redirects.
     pub status: u16,
-    /// The header fields.
+    /// The header fields of the response.
     pub headers: HeaderMap,
-    /// The body after content decoding, of a 200. For another status it is read only if [`PostOptions::reason`]
-    /// requests it.
+    /// The body of a 200 after content decoding; of another status only if [`PostOptions::reason`] requests it.
     pub body: Vec<u8>,
     /// The address of the peer.
     pub address: Option<IpAddr>,
@@ -259,7 +258,6 @@ impl Fetcher {
         }
     }
 
-    /// The request for one URL.
     fn asking(&self, url: Url, options: &GetOptions<'_>) -> RequestBuilder {
         let request = self
             .client_for(&url)
@@ -272,8 +270,7 @@ impl Fetcher {
     }
 }
 
-/// The one condition to send. An entity tag is more precise than a date, and a server that receives both must ignore
-/// the date (RFC 9110 section 13.1.3).
+/// The one condition to send: the entity tag, which is more precise than a date (RFC 9110 section 13.1.3).
 fn condition(
     validators: Option<&Validators>,
 ) -> Option<(reqwest::header::HeaderName, HeaderValue)> {
@@ -286,7 +283,7 @@ fn condition(
     Some((name, HeaderValue::from_str(value).ok()?))
 }
 
-/// `a2a-registry/<version> (+<contact>)`.
+/// In the form `a2a-registry/<version> (+<contact>)`.
 fn user_agent(contact: Option<&Url>) -> String {
     let product = concat!("a2a-registry/", env!("CARGO_PKG_VERSION"));
     match contact {

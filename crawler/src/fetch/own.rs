@@ -8,11 +8,9 @@ use crate::dns::DnsError;
 /// Any port except 0; nothing is sent to it.
 const DISCARD: u16 = 9;
 
-/// Whether the system would use `address` itself as the source address of packets to `address`, which it does only
-/// for its own addresses. Connecting a datagram socket consults the routing table without sending anything.
-///
-/// # Errors
-/// If there is no file descriptor left for that socket: then it is not known, and the address must not be contacted.
+/// Whether the system would use `address` itself as the source address of packets to `address`, which it does only for
+/// its own addresses. Connecting a datagram socket consults the routing table without sending anything. On an error,
+/// for want of a file descriptor, the address must not be contacted.
 pub(super) fn is_own(address: IpAddr) -> Result<bool, DnsError> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -16,9 +16,6 @@ use crate::guard::Guard;
 impl Fetcher {
     /// The name servers of the registrable domain of `host`, sorted, within [`FetchLimits::dns`].
     ///
-    /// # Errors
-    /// The resolver's error; a timeout is a failure.
-    ///
     /// [`FetchLimits::dns`]: super::FetchLimits::dns
     pub async fn name_servers(&self, host: &str) -> Result<Vec<String>, DnsError> {
         let zone = Guard::registrable_domain(host);
@@ -32,12 +29,8 @@ impl Fetcher {
             })
     }
 
-    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, so that renewing
-    /// the certificate with the same key does not change it. Makes one request, for the card, and does not read the
-    /// response.
-    ///
-    /// # Errors
-    /// If no valid TLS connection could be made.
+    /// The key of an origin's TLS certificate: SHA-256 of its `SubjectPublicKeyInfo` in base64url, which renewing the
+    /// certificate with the same key does not change. Makes one request, whose response is not read.
     pub async fn tls_key(&self, origin: &Url) -> Result<String, FetchError> {
         let mut url = origin.clone();
         url.set_path(AGENT_CARD_PATH);
@@ -62,7 +55,6 @@ impl Fetcher {
     }
 }
 
-/// Digest of a certificate's key.
 fn key_of(certificate: &[u8]) -> Option<String> {
     let certificate = CertificateDer::from(certificate);
     let parsed = ParsedCertificate::try_from(&certificate).ok()?;

@@ -1,8 +1,8 @@
 //! Phases of a request, so that each can have its own limit.
 //!
 //! The client reports nothing before the response header. So a layer around its connector reports when connecting
-//! begins and ends, through a task-local of the request, since the connector is first polled inside that request's
-//! own future. A request that reuses an idle connection gets no report and counts as connected from its start.
+//! begins and ends, through a task-local of the request that first polls it. A request that reuses an idle connection
+//! gets no report and counts as connected from its start.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,6 @@ tokio::task_local! {
     static PHASE: watch::Sender<Phase>;
 }
 
-/// The phase of a request.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     /// Resolving the name, which has its own limit.
@@ -30,12 +29,9 @@ enum Phase {
     Waiting(Instant),
 }
 
-/// The phase that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Elapsed {
-    /// TCP and TLS together.
     Connect,
-    /// Waiting for the response header.
     FirstByte,
 }
 
@@ -88,11 +84,9 @@ pub(super) async fn resolving<F: Future>(lookup: F) -> F::Output {
     answer
 }
 
-/// Layer around the client's connector.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PhaseLayer;
 
-/// The wrapped connector.
 #[derive(Debug, Clone)]
 pub(super) struct PhaseService<S>(S);
 

@@ -10,17 +10,13 @@ use super::exchange::{BodyLimits, Trail};
 use super::{FetchError, Fetched, Fetcher, HttpResponse};
 use crate::AttemptOutcome;
 
-/// Media type of both request and response.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Prefix of the token in its header field.
 const SCHEME: &str = "Bearer ";
 /// Longest token in bytes: with it a request header still fits the limits of usual servers.
 const MAX_TOKEN: usize = 4096;
-/// Text that replaces a token.
 const HIDDEN: &str = "[key]";
 
-/// A bearer token for a service (RFC 6750 section 2.1). It is never displayed: neither by `Debug`, nor in the logs of
-/// the HTTP libraries.
+/// A bearer token for a service (RFC 6750 section 2.1), hidden from `Debug` and the logs of the HTTP libraries.
 #[derive(Clone)]
 pub struct Bearer(HeaderValue);
 
@@ -31,9 +27,6 @@ pub struct NotAToken;
 
 impl Bearer {
     /// Takes a token as issued by the service.
-    ///
-    /// # Errors
-    /// If it is empty, longer than 4 096 bytes, or contains anything but visible ASCII.
     pub fn new(token: &str) -> Result<Self, NotAToken> {
         let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.is_empty() || token.len() > MAX_TOKEN || !visible {
@@ -90,10 +83,8 @@ impl Default for PostOptions<'_> {
 
 impl Fetcher {
     /// Sends JSON to one URL and reads the response, within [`total`](super::FetchLimits::total) and
-    /// [`sent`](super::FetchLimits::sent). A redirect is a failure: the body, and in particular the token, are for
-    /// this URL only.
-    ///
-    /// A request is never repeated, so the service handles it at most once.
+    /// [`sent`](super::FetchLimits::sent). A redirect is a failure, because the body and the token are for this URL
+    /// only. A request is never repeated, so the service handles it at most once.
     pub async fn post_json(&self, url: &Url, json: Vec<u8>, options: &PostOptions<'_>) -> Fetched {
         let authorization = options.bearer.map(|Bearer(value)| value);
         let most = BodyLimits {

@@ -8,7 +8,6 @@ use super::sentence::bounded;
 use crate::AttemptOutcome;
 use crate::guard::{Guard, MAX_URL_BYTES};
 
-/// Most characters of a target in a detail.
 const SHOWN: usize = 120;
 
 /// Whether the status says that the same resource is at another URL. 303 refers to another resource, 300 offers a
@@ -26,8 +25,7 @@ pub(super) fn refused_status(status: u16) -> Option<FetchError> {
     })
 }
 
-/// The next URL to fetch: exactly one `Location`, accepted by the whole guard, on the same site, never from https to
-/// http, and not fetched before.
+/// The next URL: exactly one `Location`, accepted by the guard, on the same site, never from https to http, and new.
 pub(super) fn next_hop(
     guard: &Guard,
     asked: &[Url],

@@ -36,12 +36,10 @@ impl Fetcher {
     /// Fetches one source: the card at one URL or at both well-known paths, or a catalog. Always makes an attempt,
     /// and never returns an error: failures are in the attempts and the verdict.
     ///
-    /// Of the well-known paths, `agent.json` is fetched after any response to the first that brings no card, except
-    /// 304 and those by which a server says that it is overloaded. Where neither brings a card, the failure counts that tells
-    /// more.
+    /// Of the well-known paths, `agent.json` is fetched after any response to the first without a card, except 304 and
+    /// those by which a server says that it is overloaded. If neither brings a card, the more telling failure counts.
     ///
-    /// Key sets are fetched from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes
-    /// other rules.
+    /// Key sets come from the card's own origin only; [`fetch_source_with`](Self::fetch_source_with) takes rules.
     pub async fn fetch_source(&self, task: &SourceTask) -> SourceOutcome {
         self.fetch_source_with(task, &KeySetRules::default()).await
     }
@@ -101,8 +99,7 @@ impl Fetcher {
         (vec![first, second], deciding(&verdict, other))
     }
 
-    /// Fetches a registered URL, which may be that of a card or of a catalog, and the well-known path under it where it
-    /// responds with neither.
+    /// Fetches a registered URL of a card or a catalog, and the well-known path under it if it responds with neither.
     async fn fetch_registered(
         &self,
         url: &Url,
@@ -143,8 +140,7 @@ impl Fetcher {
         (vec![first, second], deciding(&verdict, other))
     }
 
-    /// A URL to register instead, if a bare `host:port` (which means https) probably speaks http and the guard admits
-    /// that.
+    /// A URL to register instead, if a bare `host:port`, which means https, probably speaks http.
     fn plain_http_hint(&self, origin: &Url, outcome: AttemptOutcome) -> Option<String> {
         let bare_port = origin.scheme() == "https" && origin.port().is_some();
         let mut plain = well_known(origin, AGENT_CARD_PATH);
@@ -186,8 +182,7 @@ impl Fetcher {
         (attempt, verdict)
     }
 
-    /// The attempt and the verdict for a response. `what` names the expected document, and `read` reads it from a
-    /// 200.
+    /// The attempt and the verdict for a response. `what` names the expected document, which `read` reads from a 200.
     pub(super) fn judge(
         &self,
         fetched: Fetched,
@@ -255,7 +250,6 @@ fn read_card(answer: HttpResponse, asked: &str, now: OffsetDateTime) -> (SourceV
     }
 }
 
-/// The verdict on a response whose body is this card.
 fn card_of(
     answer: HttpResponse,
     parsed: Parsed,
@@ -285,7 +279,6 @@ fn not_a_card(answer: &HttpResponse, error: &ParseError) -> (SourceVerdict, Stri
     )
 }
 
-/// Describes a response that is not a card.
 fn no_card(headers: &HeaderMap, body: &[u8], error: &ParseError) -> String {
     let declared = headers.get(CONTENT_TYPE).is_some_and(|value| {
         value
@@ -357,8 +350,7 @@ fn well_known(origin: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the card may be at the source's other URL: after a response without a card, unless the server is overloaded or
-/// asks for a pause.
+/// Whether the card may be at the other URL: after a response without a card, unless the server wants a rest.
 const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     let SourceVerdict::Failed {
         outcome,
@@ -367,8 +359,7 @@ const fn may_lie_elsewhere(attempt: &Attempt, verdict: &SourceVerdict) -> bool {
     else {
         return false;
     };
-    // A connection that breaks or falls silent within the body is no response, and what is wrong with TLS behind a redirect
-    // must not be passed over.
+    // A connection that breaks within the body is no response, and bad TLS behind a redirect must not be passed over.
     let is_response = !matches!(
         outcome,
         AttemptOutcome::Timeout | AttemptOutcome::Unreachable | AttemptOutcome::TlsInvalid

@@ -10,7 +10,6 @@ use url::{Origin, Url};
 
 use super::{FetchError, Fetcher};
 
-/// The client for the host of a visit.
 #[derive(Debug)]
 pub(super) struct VisitClient {
     host: Origin,
@@ -20,8 +19,7 @@ pub(super) struct VisitClient {
 
 impl Fetcher {
     /// A fetcher for one visit of the host of `url`. Its requests to that host share one connection, which closes when
-    /// this is dropped; one to any other host, as for a key set, closes after its response. So a visit has at most two
-    /// connections open at a time.
+    /// this is dropped; one to any other host closes after its response. So a visit has at most two open connections.
     pub fn for_visit(&self, url: &Url) -> Self {
         // Its parts have made clients already, so only the library itself could fail.
         let client = self.parts.client(1, None).unwrap_or_else(|error| {
@@ -45,8 +43,7 @@ impl Fetcher {
         }
     }
 
-    /// Whether any request of this visit could not be made for want of a file descriptor. Then the visit says nothing about
-    /// its host.
+    /// Whether this visit ran out of file descriptors, so that it says nothing about its host.
     pub fn ran_out_of_descriptors(&self) -> bool {
         let visit = self.visit.as_ref();
         visit.is_some_and(|visit| visit.ran_out.load(Ordering::Relaxed))
@@ -60,7 +57,6 @@ impl Fetcher {
         error
     }
 
-    /// The client for requests to the host of `url`.
     pub(super) fn client_for(&self, url: &Url) -> &reqwest::Client {
         match &self.visit {
             Some(visit) if visit.host == url.origin() => &visit.client,

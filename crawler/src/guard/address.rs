@@ -1,10 +1,9 @@
 //! Tables of the addresses that are not publicly reachable.
 //!
 //! The tables contain the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates) as of
-//! 2026-10, whole blocks only: the few globally reachable addresses inside them (anycast relays, AS112) never serve
-//! cards. Multicast, site-local addresses and addresses that a cloud reserves for itself are not in the registries
-//! and are added here. To refresh the tables, compare them with `iana.org/assignments/iana-ipv4-special-registry` and
-//! `…-ipv6-special-registry`; a new row there is a new line here and a new line in the tests.
+//! 2026-10, whole blocks only: the few globally reachable addresses inside them never serve cards. Multicast,
+//! site-local addresses and those that a cloud reserves for itself are added. To refresh the tables, compare them with
+//! `iana.org/assignments/iana-ipv4-special-registry` and `…-ipv6-special-registry`, and extend the tests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +12,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// A block of addresses that the guard refuses, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// The addresses.
+    /// The addresses that it contains.
     pub net: IpNet,
     /// The purpose, as part of a sentence.
     pub purpose: &'static str,

@@ -1,6 +1,5 @@
 //! The SSRF guard: decides which targets may be fetched at all. Pure, so that a registration can be judged without
-//! sending a packet; the fetcher applies the same guard again to every redirect, every resolved address and every
-//! connected peer.
+//! sending a packet; the fetcher applies it again to every redirect, resolved address and connected peer.
 
 mod address;
 mod name;
@@ -29,8 +28,7 @@ pub struct GuardConfig {
     /// Special networks that are fetched nevertheless, and whose addresses may be given as IP literals. Only the
     /// named network is opened: `127.0.0.0/8` does not open `::ffff:127.0.0.0/104`.
     pub allow_networks: Vec<IpNet>,
-    /// Special names that are fetched nevertheless: `intranet`, `*.corp.internal` or `*`. Their addresses are still
-    /// checked.
+    /// Special names that are fetched, if their addresses may be: `intranet`, `*.corp.internal` or `*`.
     pub allow_names: Vec<String>,
     /// Whether plain http is fetched.
     pub allow_http: bool,
@@ -43,9 +41,9 @@ pub struct GuardConfig {
 /// Ports that are fetched. Port 0 never is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowPorts {
-    /// Every port.
+    /// Every port but 0.
     Any,
-    /// These ports.
+    /// These ports and no others.
     List(Vec<u16>),
 }
 
@@ -102,8 +100,7 @@ impl Guard {
     }
 
     /// Parses a URL once, by the WHATWG standard, and checks everything that needs no DNS: scheme, port, credentials,
-    /// fragment, IP literals in every spelling, form and meaning of the name. Returns the URL in normal form, without
-    /// a trailing dot of the host.
+    /// fragment, IP literals in every spelling, form and meaning of the name. The result is in normal form.
     ///
     /// Text that parsers are known to read differently (control characters, spaces, backslashes, percent escapes in
     /// the host, a missing `//`) is refused rather than interpreted.
@@ -195,8 +192,7 @@ impl Guard {
         }
     }
 
-    /// Whether two URLs have the same registrable domain; for IP literals, the same host. Only within one such site
-    /// are redirects followed.
+    /// Whether two URLs have the same registrable domain or IP literal. Redirects stay within such a site.
     pub fn same_site(one: &Url, other: &Url) -> bool {
         match (one.host(), other.host()) {
             (Some(Host::Domain(one)), Some(Host::Domain(other))) => {
@@ -228,7 +224,6 @@ impl Guard {
         }
     }
 
-    /// Whether `allow_networks` contains the address.
     pub(crate) fn is_opened(&self, address: IpAddr) -> bool {
         self.config
             .allow_networks

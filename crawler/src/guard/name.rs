@@ -4,7 +4,6 @@ use super::GuardRefusal;
 
 /// Longest host name in bytes, without the root dot (RFC 1035 section 2.3.4).
 const MAX_NAME: usize = 253;
-/// Longest label in bytes.
 const MAX_LABEL: usize = 63;
 
 /// Names that never mean a public host, nor do any names below them.
@@ -53,8 +52,7 @@ pub(super) fn check_spelling(host: &str) -> Result<(), GuardRefusal> {
     Ok(())
 }
 
-/// Checks the meaning of a well-spelt host name: no special name, no single label, no public suffix, and a top-level
-/// domain that exists.
+/// Checks the meaning of a well-spelt name: not special, no single label or public suffix, a real top-level domain.
 pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     for (name, meaning) in SPECIAL_NAMES {
         if is_at_or_below(host, name) {
@@ -85,7 +83,6 @@ pub(super) fn check_meaning(host: &str) -> Result<(), GuardRefusal> {
     }
 }
 
-/// Whether `host` is `name` or below it.
 fn is_at_or_below(host: &str, name: &str) -> bool {
     host.strip_suffix(name)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -94,11 +91,9 @@ fn is_at_or_below(host: &str, name: &str) -> bool {
 /// An entry of `allow_names`: `*` for every name, `*.corp.internal` for every name below, or one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NamePattern {
-    /// Every name.
     Any,
     /// Every name with this ending, which begins with a dot.
     Below(String),
-    /// One name.
     Exact(String),
 }
 
@@ -114,7 +109,6 @@ impl NamePattern {
         }
     }
 
-    /// Whether the pattern admits a host in normal form.
     pub(super) fn admits(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -124,8 +118,7 @@ impl NamePattern {
     }
 }
 
-/// Whether two hosts have the same registrable domain. A host without one (a bare suffix, a single label) matches
-/// only itself.
+/// Whether two hosts have the same registrable domain. A host without one matches only itself.
 pub(super) fn same_registrable_domain(one: &str, other: &str) -> bool {
     one == other
         || match (psl::domain_str(one), psl::domain_str(other)) {

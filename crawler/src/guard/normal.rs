@@ -2,8 +2,7 @@
 
 use url::Url;
 
-/// The normal form of RFC 3986 section 6.2.2. The URL parser has already normalised case and dots; left are escapes
-/// of characters that need none.
+/// The normal form of RFC 3986 section 6.2.2: the parser has done all but the escapes of characters that need none.
 pub fn normalised(mut url: Url) -> Url {
     let path = unescape(url.path());
     url.set_path(&path);

@@ -4,51 +4,36 @@ use std::net::IpAddr;
 
 use super::address::Block;
 
-/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to
-/// do. It names the block of a refused address and never the address itself, because owners read the sentence and
-/// only curators may see addresses.
+/// Why a target is not fetched. [`code`](Self::code) is stable; the display form is one sentence that says what to do.
+/// It names the block of a refused address, not the address: owners read it, only curators see addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum GuardRefusal {
     /// The text is not an absolute URL, or parsers read it differently.
     #[error(
         "the registry cannot fetch this URL: {reason}; give one like https://agents.example.com/card.json"
     )]
-    NotAUrl {
-        /// What is wrong with it.
-        reason: String,
-    },
+    NotAUrl { reason: String },
     /// The text is not a host or host with port.
     #[error(
         "this is not a domain: {reason}; give a host such as agents.example.com, with :port if it is not 443"
     )]
-    NotADomain {
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
+    NotADomain { reason: String },
+    /// It is longer than [`MAX_URL_BYTES`](super::MAX_URL_BYTES).
     #[error(
         "the URL is {bytes} bytes long; at most {} are allowed",
         super::MAX_URL_BYTES
     )]
-    UrlTooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    UrlTooLong { bytes: usize },
     /// The scheme is neither https nor, where allowed, http.
     #[error("the registry does not fetch {found} URLs; serve the card over https")]
-    Scheme {
-        /// The scheme found, shortened.
-        found: String,
-    },
+    Scheme { found: String },
     /// A port outside `allow_ports`.
     #[error(
         "the registry does not fetch from port {port}; use 443, or ask the operator to add it to allow_ports"
     )]
-    Port {
-        /// The port.
-        port: u16,
-    },
+    Port { port: u16 },
     /// The URL has a user name or password.
     #[error(
         "the URL has a user name or password; remove the part before the @, because cards are fetched without credentials"
@@ -61,46 +46,28 @@ pub enum GuardRefusal {
     #[error(
         "{address} is an IP address; use a host name, or ask the operator to add the address to allow_networks"
     )]
-    IpLiteral {
-        /// The address as read.
-        address: IpAddr,
-    },
+    IpLiteral { address: IpAddr },
     /// A host name that breaks the rules of DNS names.
     #[error("the host name is malformed: {reason}")]
-    BadHost {
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    BadHost { reason: &'static str },
     /// The name never means a public host.
     #[error(
         "{host} is {meaning} and is not reachable from the public network; the operator can admit it with allow_names"
     )]
-    SpecialName {
-        /// The host.
-        host: String,
-        /// The use that such names are reserved for.
-        meaning: &'static str,
-    },
+    SpecialName { host: String, meaning: &'static str },
     /// A name below which anyone may register, such as `co.uk` or the name of a hosting platform.
     #[error("{host} is a public suffix, below which many parties have names; give a host below it")]
-    PublicSuffix {
-        /// The host.
-        host: String,
-    },
+    PublicSuffix { host: String },
     /// The last label is not a known top-level domain.
     #[error(
         "{host} does not end in a known top-level domain; check the spelling, or ask the operator to admit it with allow_names"
     )]
-    UnknownSuffix {
-        /// The host.
-        host: String,
-    },
+    UnknownSuffix { host: String },
     /// An address in a special-purpose block.
     #[error("the host's address lies in {} ({}), from which the registry does not fetch; publish a public address, or ask the operator to add the network to allow_networks", .block.net, .block.purpose)]
     Address {
         /// The address. Not part of the sentence.
         address: IpAddr,
-        /// The block it lies in.
         block: Block,
     },
     /// An address in a network that the operator denies.

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Finished, WorkerConfig, lease};
 use crate::{Frontier, Sink, Undelivered, Visit, VisitOutcome};
 
-/// State of the delivery task.
 pub(super) struct Deliverer {
     pub(super) queue: mpsc::Receiver<Finished>,
     pub(super) frontier: Arc<dyn Frontier>,
@@ -95,8 +94,7 @@ impl Deliverer {
         lease::give_back(self.frontier.as_ref(), refused, pause).await;
     }
 
-    /// Tries to store one outcome until it succeeds or the attempts are used up. After cancellation there is one
-    /// attempt and no waiting.
+    /// Tries to store one outcome until it succeeds or the attempts are used up; after cancellation only once.
     async fn deliver_one(&self, outcome: VisitOutcome, mut offered: u32) -> bool {
         let mut outcome = outcome;
         let (domain_key, lease) = (outcome.domain_key, outcome.lease);

@@ -18,14 +18,11 @@ pub(super) struct Woken(pub(super) Vec<Visit>);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The event that is awaited.
 enum LeaseState {
     /// None: the next request is made at once.
     Ready,
-    /// Room for a good part of the visits, or the end of a short wait for it: more visits are due, and a request for each
-    /// visit that ends would cost more than the visit.
+    /// Enough room, or the end of a short wait for it: a request for each ended visit would cost more than the visit.
     Gathering(Pending<()>),
-    /// The frontier's response to a lease.
     Leasing {
         asked_for: usize,
         answer: Pending<Result<Vec<Visit>, OwnerError>>,
@@ -37,15 +34,13 @@ enum LeaseState {
 /// Part of all visits for which a busy worker makes a request at once: a quarter.
 const PART: usize = 4;
 
-/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during a request, or shortly
-/// after one that was met in full, is collected, so a busy worker requests many visits at a time and an idle one requests
-/// single visits.
+/// Requests leases whenever there is room for visits and a reason to try. Room that becomes free during or shortly
+/// after a request is collected, so that a busy worker requests many visits at a time and an idle one single visits.
 pub(super) struct Leases {
     frontier: Arc<dyn Frontier>,
     config: WorkerConfig,
     state: LeaseState,
     failures: u32,
-    /// Nothing is requested before this time.
     not_before: Option<Instant>,
     /// Whether the last request was for reserved places alone, so that nothing is known of visits for other places.
     asked_for_reserved: bool,
@@ -68,7 +63,6 @@ impl Leases {
         self.not_before = Some(Instant::now() + self.config.max_backoff);
     }
 
-    /// Sets how many visits there is room for.
     pub(super) fn want(&mut self, room: usize) {
         let may_ask = match &self.state {
             LeaseState::Ready => room > 0,
@@ -101,8 +95,7 @@ impl Leases {
         (self.config.concurrency / PART).max(1)
     }
 
-    /// Completes when visits were leased or another request may succeed. Never completes while there is no room.
-    /// Dropping the future loses nothing.
+    /// Completes when visits were leased or another request may succeed, never without room. Dropping it loses nothing.
     pub(super) async fn next(&mut self) -> Woken {
         match &mut self.state {
             LeaseState::Ready => std::future::pending().await,
@@ -172,8 +165,8 @@ const GIVE_BACK_ATTEMPTS: u32 = 3;
 
 /// Returns visits, to be made again after the pause. If every attempt fails, their leases expire.
 ///
-/// A database connection may just have been closed, in particular when a process ends: a connection that was opened
-/// on a request's thread ends with that thread. The next attempt uses another one.
+/// A connection that was opened on a request's thread ends with that thread, as when the process ends. The next attempt
+/// uses another one.
 pub(super) async fn give_back(frontier: &dyn Frontier, visits: Vec<Visit>, pause: Duration) {
     if visits.is_empty() {
         return;

@@ -63,7 +63,6 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Wait after this many failures in a row.
     fn backoff(&self, failures: u32) -> Duration {
         self.first_backoff
             .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
@@ -71,7 +70,6 @@ impl WorkerConfig {
     }
 }
 
-/// A completed visit on its way to the sink.
 #[derive(Debug)]
 struct Finished {
     visit: Visit,
@@ -80,8 +78,7 @@ struct Finished {
     _under_way: UnderWay,
 }
 
-/// Counts visits that were leased and whose outcome the deliverer does not have yet, so that it knows whether waiting
-/// for more can help.
+/// Counts leased visits that the deliverer does not have yet, so that it knows whether waiting for more can help.
 #[derive(Debug)]
 struct UnderWay(Arc<AtomicUsize>);
 
@@ -101,9 +98,8 @@ impl Drop for UnderWay {
 /// Works until `cancel` is cancelled: leases due visits, makes at most [`WorkerConfig::concurrency`] of them at once,
 /// and delivers their outcomes in groups.
 ///
-/// Once cancelled it leases nothing more, aborts running fetches and returns their visits, delivers the finished
-/// ones, and ends. A call to the frontier or the sink is never aborted, because a lease or a group might be lost with
-/// it.
+/// Once cancelled it leases nothing more, returns the visits of running fetches, which it aborts, delivers the finished
+/// ones, and ends. Calls to the frontier or the sink are never aborted, lest a lease or a group be lost.
 pub async fn run(
     frontier: Arc<dyn Frontier>,
     sink: Arc<dyn Sink>,
@@ -187,7 +183,6 @@ async fn lease_and_visit(
     unmade
 }
 
-/// How the task of a visit has ended.
 enum Ended {
     /// Its outcome was passed on, it must not be made, or the task crashed.
     Done,

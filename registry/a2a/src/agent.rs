@@ -24,7 +24,6 @@ use super::{
     TaskQuery, tasks,
 };
 
-/// Longest timeout of a call.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An agent that can be called. It keeps its connections, so one value serves many calls.
@@ -35,17 +34,13 @@ pub struct Agent {
     streams: bool,
     timeout: Duration,
     pace: Pace,
-    /// For agents on this machine, which no proxy reaches, and for all others; each without gRPC and for it, which takes HTTP/2
-    /// for granted.
+    /// For agents on this machine, which no proxy reaches, and for all others; each without gRPC and for it, which
+    /// requires HTTP/2.
     clients: [[OnceLock<Client>; 2]; 2],
 }
 
 impl Agent {
     /// The agent of this card, called with these credentials and limits. Nothing is sent yet.
-    ///
-    /// # Errors
-    ///
-    /// If none of the card's interfaces can be used, or it requires other credentials.
     pub fn new(card: &AgentCard, options: &SendOptions) -> Result<Self, TalkError> {
         Ok(Self {
             routes: chosen_routes(card, &options.choice)?,
@@ -62,10 +57,6 @@ impl Agent {
     }
 
     /// Sends a message and waits for the answer; see [`send_text`](super::send_text).
-    ///
-    /// # Errors
-    ///
-    /// Every failure is a [`TalkError`] with one line that says what to do.
     pub async fn send(&self, message: &Message) -> Result<AgentAnswer, TalkError> {
         self.on_first(async |connection: Connection| {
             let raw = connection.call(Operation::Send(message)).await?;
@@ -80,10 +71,6 @@ impl Agent {
     /// If the card says that the agent streams, the events are those of its stream (1.0 section 3.1.2); if it does not,
     /// or if the agent refuses to stream, they are its answer and each later state of an unfinished task, as
     /// [`Agent::send`] reads them. A refused call was not accepted, so nothing is sent twice.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Agent::send`], for everything up to the first event.
     pub async fn events(&self, message: &Message) -> Result<EventStream, TalkError> {
         self.on_first(async |connection: Connection| {
             if !self.streams {
@@ -100,20 +87,12 @@ impl Agent {
         .await
     }
 
-    /// The task with this id as it stands.
-    ///
-    /// # Errors
-    ///
-    /// If the agent does not know it, and like [`Agent::send`].
+    /// The task with this id in its present state.
     pub async fn task(&self, id: &str) -> Result<AgentAnswer, TalkError> {
         self.task_after(Operation::Get(id)).await
     }
 
-    /// Cancels the task with this id, and returns it as it stands then.
-    ///
-    /// # Errors
-    ///
-    /// If the agent does not know it or cannot cancel it, and like [`Agent::send`].
+    /// Cancels the task with this id, and returns its new state.
     pub async fn cancel(&self, id: &str) -> Result<AgentAnswer, TalkError> {
         self.task_after(Operation::Cancel(id)).await
     }
@@ -126,11 +105,7 @@ impl Agent {
         .await
     }
 
-    /// The agent's tasks, as far as it shows them to this caller.
-    ///
-    /// # Errors
-    ///
-    /// If the agent cannot list them, as none does over JSON-RPC before 1.0, and like [`Agent::send`].
+    /// The agent's tasks, as far as it shows them to this caller. None can list them over JSON-RPC before 1.0.
     pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, TalkError> {
         self.on_first(async |connection: Connection| {
             let raw = connection.call(Operation::List(query)).await?;
@@ -140,40 +115,25 @@ impl Agent {
     }
 
     /// Lets the agent report the changes of a task to an address, and returns the configuration as the agent keeps it.
-    ///
-    /// # Errors
-    ///
-    /// If the agent does not know the task or reports to nobody, and like [`Agent::send`].
     pub async fn set_push(&self, task: &str, config: &PushConfig) -> Result<PushConfig, TalkError> {
         let raw = self.push(task, PushCall::Set(config)).await?;
         push::read(&raw)
     }
 
     /// The push-notification configuration of a task with this identifier.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Agent::set_push`].
     pub async fn push_config(&self, task: &str, id: &str) -> Result<PushConfig, TalkError> {
         let raw = self.push(task, PushCall::Get(id)).await?;
         push::read(&raw)
     }
 
-    /// The push-notification configurations of a task, the first [`PUSH_CONFIG_LIMIT`](super::PUSH_CONFIG_LIMIT).
-    ///
-    /// # Errors
-    ///
-    /// Like [`Agent::set_push`]; 0.1 has no list.
+    /// The push-notification configurations of a task, the first [`PUSH_CONFIG_LIMIT`](super::PUSH_CONFIG_LIMIT). 0.1
+    /// has no list.
     pub async fn push_configs(&self, task: &str) -> Result<Vec<PushConfig>, TalkError> {
         let raw = self.push(task, PushCall::List).await?;
         push::read_list(&raw)
     }
 
     /// Removes a push-notification configuration of a task.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Agent::set_push`].
     pub async fn delete_push(&self, task: &str, id: &str) -> Result<(), TalkError> {
         self.push(task, PushCall::Delete(id)).await.map(|_| ())
     }
@@ -186,10 +146,6 @@ impl Agent {
     }
 
     /// The card that the agent shows to callers with credentials (1.0 section 3.1.11), as it sent it.
-    ///
-    /// # Errors
-    ///
-    /// If the agent has none, and like [`Agent::send`].
     pub async fn extended_card(&self) -> Result<Value, TalkError> {
         self.on_first(async |connection: Connection| connection.call(Operation::ExtendedCard).await)
             .await
@@ -197,10 +153,6 @@ impl Agent {
 
     /// The further events of the task with this id, from its state on: those of a stream (1.0 section 3.1.6), or each
     /// later state if the task is done or the agent cannot stream it.
-    ///
-    /// # Errors
-    ///
-    /// If the agent does not know the task, and like [`Agent::send`].
     pub async fn subscribe(&self, id: &str) -> Result<EventStream, TalkError> {
         self.on_first(async |connection: Connection| {
             // Before 1.0 a stream that is subscribed to does not begin with the task.
@@ -220,8 +172,8 @@ impl Agent {
         .await
     }
 
-    /// Makes a call at the first interface; if the agent certainly did not accept it, in the other forms of that interface and
-    /// at the next one. Credentials are for one origin: with credentials, interfaces elsewhere are not tried.
+    /// Makes a call at the first interface; if the agent certainly did not accept it, in the other forms of that
+    /// interface and at the next one. With credentials, which are for one origin, interfaces elsewhere are not tried.
     async fn on_first<T>(
         &self,
         call: impl AsyncFn(Connection) -> Result<T, TalkError>,
@@ -279,10 +231,7 @@ impl Agent {
 }
 
 /// The address of the interface that is called first: credentials for the agent are for its origin and no other one.
-///
-/// # Errors
-///
-/// If none of the card's interfaces can be used.
+/// Fails if none of the card's interfaces can be used.
 pub fn chosen_interface(card: &AgentCard, choice: &InterfaceFilter) -> Result<Url, TalkError> {
     let routes = chosen_routes(card, choice)?;
     let first = routes.into_iter().next().ok_or(TalkError::NoInterface)?;
@@ -312,7 +261,6 @@ fn chosen_routes(card: &AgentCard, choice: &InterfaceFilter) -> Result<Vec<Route
     Ok(choice::with_skill_forms(routes, choice.skill_first))
 }
 
-/// The header that names protocol extensions.
 fn extensions(uris: &[String]) -> Result<Option<HeaderValue>, TalkError> {
     if uris.is_empty() {
         return Ok(None);

@@ -14,14 +14,12 @@ const ARTIFACT_LIMIT: usize = 100;
 /// An agent's answer. Every text in it is the agent's own, unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentAnswer {
-    /// The answer as text: a message's text parts, or a task's artifacts' text, or the text of its status or last
-    /// message. A task that did not complete starts with its status, which gives the reason. Empty if the agent sent
-    /// no text.
+    /// The answer as text: a message's text parts, or the text of a task's artifacts, or of its status or last message.
+    /// A task that did not complete starts with its status, which gives the reason. Empty without any text.
     pub text: String,
     /// The text of a task's status, such as a question to the user; empty if the agent answered with a message.
     pub status_text: String,
-    /// The task's state as 0.3 spells it, such as `completed` or `input-required`; `None` if the agent answered with
-    /// a message.
+    /// The task's state as 0.3 spells it, such as `input-required`; `None` if the agent answered with a message.
     pub state: Option<String>,
     /// The task's identifier, for asking for it later.
     pub task_id: Option<String>,
@@ -46,7 +44,7 @@ pub struct AgentAnswer {
 pub struct ArtifactSummary {
     /// Its identifier within the task.
     pub id: Option<String>,
-    /// Its name.
+    /// Its name for people.
     pub name: Option<String>,
     /// Its text parts, one per line.
     pub text: String,
@@ -82,7 +80,6 @@ pub(super) fn read(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> 
     }
 }
 
-/// Reads the result of asking for a task.
 pub(super) fn read_task(raw: Value, route: &Route) -> Result<AgentAnswer, TalkError> {
     match raw.get("task").filter(|task| task.is_object()) {
         Some(task) => task_answer(task.clone(), route),
@@ -156,7 +153,6 @@ pub(super) fn task_answer(task: Value, route: &Route) -> Result<AgentAnswer, Tal
     })
 }
 
-/// The text of the agent's last message in a task's history.
 fn last_said(task: &Value) -> String {
     let history = task.get("history").and_then(Value::as_array);
     history
@@ -279,7 +275,6 @@ pub(super) fn field<'a>(holder: &'a Value, name: &str) -> Option<&'a Value> {
     members.get(name).or_else(in_snake_case)
 }
 
-/// The text of a member, as [`field`] finds it; `None` if it is empty.
 pub(super) fn member(holder: &Value, name: &str) -> Option<String> {
     field(holder, name)
         .and_then(Value::as_str)

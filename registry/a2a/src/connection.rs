@@ -13,23 +13,18 @@ use super::operation::{HttpCall, Operation, result};
 
 /// An interface with the credentials and the deadline of a call.
 pub(super) struct Connection {
-    /// The requests of this call.
     pub exchange: Exchange,
-    /// The interface.
     pub route: Route,
 }
 
 /// A response with events of which none was read yet.
 pub(super) enum Unread {
-    /// Server-sent events.
     Response(Response),
-    /// Messages of gRPC.
     Messages(Box<Streaming<DynamicMessage>>),
 }
 
 /// The response to an operation that streams.
 pub(super) enum Opened {
-    /// A stream.
     Events(Unread),
     /// One document with the result, as agents without a stream send it.
     Whole(Value),
@@ -48,7 +43,6 @@ impl Connection {
         call
     }
 
-    /// The result of an operation.
     pub async fn call(&self, operation: Operation<'_>) -> Result<Value, TalkError> {
         if self.route.dialect.is_grpc() {
             return grpc::call(&self.exchange, &self.route, operation).await;
@@ -70,7 +64,6 @@ impl Connection {
         }
     }
 
-    /// The stream of an operation.
     pub async fn open(&self, operation: Operation<'_>) -> Result<Opened, TalkError> {
         if self.route.dialect.is_grpc() {
             let messages = grpc::open(&self.exchange, &self.route, operation).await?;

@@ -13,7 +13,6 @@ use super::choice::{
 use super::error::shorten;
 use super::{BasicLogin, ClientCertificate, SendOptions, TalkError, TokenSource};
 
-/// The credentials in every request to the agent.
 #[derive(Default)]
 pub(super) struct Credentials {
     /// Headers: those that schemes require, then the user's own.
@@ -22,17 +21,14 @@ pub(super) struct Credentials {
     pub query: Vec<(String, String)>,
     /// Where the bearer token of each request comes from, if it is not among the headers.
     pub tokens: Option<Arc<dyn TokenSource>>,
-    /// The certificate that connections present.
     pub certificate: Option<ClientCertificate>,
-    /// Whether any of them came from the user.
+    /// Whether the user gave any of them.
     pub any: bool,
 }
 
-/// Chooses the credentials for a card.
-///
-/// The first alternative that can be met is used; one that requires something comes before one that requires nothing,
-/// so that given credentials are used. A token is sent even if the card requires none: the user gave it for this
-/// agent, and cards often omit their security.
+/// Chooses the credentials for a card: the first alternative that can be met, and one that requires something before
+/// one that requires nothing, so that given credentials are used. A token is sent even if the card requires none: the
+/// user gave it for this agent, and cards often omit their security.
 pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Credentials, TalkError> {
     let own = own_headers(&options.headers)?;
     let means = Means::Given(Given {
@@ -67,8 +63,7 @@ pub(super) fn for_card(card: &AgentCard, options: &SendOptions) -> Result<Creden
     Ok(credentials)
 }
 
-/// The credentials for an agent that requires none: the token as a bearer token, the key as a declared scheme
-/// defines.
+/// For an agent that requires none: the token as a bearer token, the key as a declared scheme defines.
 fn volunteered(card: &AgentCard, options: &SendOptions) -> Result<Vec<Credential>, TalkError> {
     let mut credentials = Vec::new();
     if options.bearer.is_some() || options.tokens.is_some() {
@@ -97,7 +92,7 @@ fn place(
             return Ok(());
         }
         Credential::Bearer => &options.bearer,
-        // Of another scheme than Basic, the user sets it by hand.
+        // The user sets one of another scheme than Basic by hand.
         Credential::Authorization => &basic,
         _ => &options.api_key,
     };
@@ -130,7 +125,6 @@ fn place(
     Ok(())
 }
 
-/// The value of `Authorization` with a bearer token.
 pub(super) fn bearer(token: &str) -> Result<HeaderValue, TalkError> {
     secret(&format!("Bearer {}", token.trim()), "the bearer token")
 }

@@ -5,6 +5,7 @@ use super::choice::NoRoute;
 /// Why a call returned no answer. Each message is one line that says what to do. It may
 /// contain text of the card or the agent, which the caller must make safe before it reaches a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TalkError {
     /// The card lists no address at all.
     #[error("the card lists no interface, so there is no address to send to; name one with --url")]
@@ -13,18 +14,10 @@ pub enum TalkError {
     #[error(
         "none of the card's interfaces can be used: {reasons}; this client supports JSONRPC 0.1, 0.2, 0.3 and 1.0, and HTTP+JSON and GRPC 0.3 and 1.0"
     )]
-    NoneUsable {
-        /// The reason for each interface, shortened.
-        reasons: String,
-    },
+    NoneUsable { reasons: String },
     /// The caller wants another interface than those that the card has and this client can use.
     #[error("no interface with {wanted} can be used; the card has {offered}")]
-    NotChosen {
-        /// The caller's choice.
-        wanted: String,
-        /// The interfaces that can be used, shortened.
-        offered: String,
-    },
+    NotChosen { wanted: String, offered: String },
     /// The card requires credentials, and those given meet none of its alternatives.
     #[error("the agent requires credentials: {needed}; {hint}")]
     CredentialsNeeded {
@@ -65,10 +58,7 @@ pub enum TalkError {
     #[error(
         "the client certificate and its key cannot be used: {reason}; both must be PEM, the key without a password"
     )]
-    BadCertificate {
-        /// The cause.
-        reason: String,
-    },
+    BadCertificate { reason: String },
     /// No access token could be had, so nothing was sent.
     #[error("no access token for the agent: {reason}")]
     NoToken {
@@ -77,52 +67,25 @@ pub enum TalkError {
     },
     /// No connection could be made.
     #[error("no connection to {url}: {reason}; is the agent running?")]
-    Unreachable {
-        /// The address.
-        url: String,
-        /// The innermost cause.
-        reason: String,
-    },
+    Unreachable { url: String, reason: String },
     /// No connection could be made to a gRPC address without a scheme, which was called with TLS.
     #[error(
         "no connection to {url}: {reason}; --plaintext calls it without TLS; is the agent running?"
     )]
-    UnreachableOverTls {
-        /// The address.
-        url: String,
-        /// The innermost cause.
-        reason: String,
-    },
+    UnreachableOverTls { url: String, reason: String },
     /// The connection was lost during the request or the response.
     #[error("the connection to {url} was lost: {reason}; the agent may have received the message")]
-    Broken {
-        /// The address.
-        url: String,
-        /// The innermost cause.
-        reason: String,
-    },
+    Broken { url: String, reason: String },
     /// No answer within the time allowed.
     #[error("no answer from {url} within {seconds} s; allow more time with --timeout")]
-    TimedOut {
-        /// The address.
-        url: String,
-        /// The time allowed.
-        seconds: u64,
-    },
+    TimedOut { url: String, seconds: u64 },
     /// The agent redirects to another host, which is not followed.
     #[error("{url} redirects to {to}, which is not followed; the card should name the new address")]
-    Redirected {
-        /// The address.
-        url: String,
-        /// The `Location`, shortened.
-        to: String,
-    },
+    Redirected { url: String, to: String },
     /// An HTTP error status without a protocol error in the body.
     #[error("{url} answered HTTP {status}{detail}")]
     Http {
-        /// The address.
         url: String,
-        /// The status.
         status: u16,
         /// The body's message after `: `, and when to try again after `; `, or empty.
         detail: String,
@@ -134,7 +97,6 @@ pub enum TalkError {
         code: i64,
         /// `google.rpc.ErrorInfo`'s reason, where there is one, such as `VERSION_NOT_SUPPORTED`.
         reason: Option<String>,
-        /// The agent's message, shortened.
         message: String,
         /// The meaning of the code after `; `, or empty.
         hint: &'static str,
@@ -146,7 +108,6 @@ pub enum TalkError {
         name: &'static str,
         /// `google.rpc.ErrorInfo`'s reason, where there is one.
         reason: Option<String>,
-        /// The agent's message, shortened.
         message: String,
         /// The meaning of the code after `; `, or empty.
         hint: &'static str,
@@ -154,7 +115,6 @@ pub enum TalkError {
     /// The response is not one of gRPC.
     #[error("{url} responded with {content_type} instead of gRPC; is this the agent's endpoint?")]
     NotGrpc {
-        /// The address.
         url: String,
         /// Its `Content-Type`, or `nothing named`.
         content_type: String,
@@ -172,46 +132,31 @@ pub enum TalkError {
     },
     /// The call cannot be expressed in the messages of gRPC.
     #[error("the message cannot be sent over gRPC: {reason}")]
-    NoForm {
-        /// The cause.
-        reason: String,
-    },
+    NoForm { reason: String },
     /// The response is longer than [`BODY_LIMIT`](super::BODY_LIMIT).
     #[error("the response of {url} is longer than {limit} bytes, which is the limit")]
-    TooLarge {
-        /// The address.
-        url: String,
-        /// The limit in bytes.
-        limit: usize,
-    },
+    TooLarge { url: String, limit: usize },
     /// The response is not JSON.
     #[error(
         "{url} responded with {content_type} instead of JSON ({beginning}); is this the agent's endpoint?"
     )]
     NotJson {
-        /// The address.
         url: String,
         /// Its `Content-Type`, or `nothing named`.
         content_type: String,
-        /// Its beginning, shortened.
         beginning: String,
     },
     /// The response is JSON, but neither a task nor a message.
     #[error("the agent's answer is neither a task nor a message: {beginning}")]
-    NotAnAnswer {
-        /// Its beginning, shortened.
-        beginning: String,
-    },
+    NotAnAnswer { beginning: String },
     /// The stream broke, and its task could not be followed any further.
     #[error(
         "the stream of {url} broke ({reason}), and task {task} could not be followed any further; nothing was sent again"
     )]
     StreamLost {
-        /// The address.
         url: String,
         /// Why it broke, or why it could not be resumed.
         reason: String,
-        /// The task.
         task: String,
     },
     /// The agent named no task, so there is none to follow or to cancel.
@@ -221,40 +166,23 @@ pub enum TalkError {
     #[error(
         "the task is still {state} after {seconds} s; ask the agent again later, or allow more time"
     )]
-    Unfinished {
-        /// The state last seen.
-        state: String,
-        /// The time allowed.
-        seconds: u64,
-    },
+    Unfinished { state: String, seconds: u64 },
     /// The stream contains something else than an event.
     #[error("the stream of the agent contains something that is no event: {beginning}")]
-    NotAnEvent {
-        /// Its beginning, shortened.
-        beginning: String,
-    },
+    NotAnEvent { beginning: String },
     /// The stream contains an event of another task or call.
     #[error("the stream of the agent mixes in an event of {found}, where {expected} was called")]
-    ForeignEvent {
-        /// The task or call whose events were expected.
-        expected: String,
-        /// The one that the event names, shortened.
-        found: String,
-    },
+    ForeignEvent { expected: String, found: String },
     /// The stream contains more than is read.
     #[error("the stream of {url} has {what}, which is the limit")]
     StreamTooLong {
-        /// The address.
         url: String,
         /// What exceeds which limit, such as `an event longer than 10 bytes`.
         what: String,
     },
     /// The machine's TLS configuration cannot be used.
     #[error("the HTTP client could not be made: {reason}")]
-    NoClient {
-        /// The cause.
-        reason: String,
-    },
+    NoClient { reason: String },
 }
 
 impl From<NoRoute> for TalkError {
@@ -300,7 +228,7 @@ impl TalkError {
         }
     }
 
-    /// Whether the agent takes the request for none, as agents for 0.1 do that are called in later forms.
+    /// Whether the agent does not recognise the request, as agents for 0.1 do that are called in later forms.
     pub(super) fn says_invalid_request(&self) -> bool {
         matches!(self, Self::Protocol { code: -32600, .. })
     }
@@ -329,7 +257,6 @@ pub(super) fn hint_for(code: i64) -> &'static str {
     }
 }
 
-/// The error for a refused request: missing credentials, or refused ones.
 pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &str) -> TalkError {
     if sent {
         return TalkError::CredentialsRefused {
@@ -348,7 +275,6 @@ pub(super) fn refused(status: &str, sent: bool, challenge: Option<&str>, said: &
     }
 }
 
-/// The shortened text after `: `, or nothing.
 pub(super) fn led_in(text: &str) -> String {
     let text = shorten(text);
     if text.is_empty() {

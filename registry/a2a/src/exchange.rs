@@ -23,16 +23,13 @@ use super::{TalkError, TokenSource};
 /// Most bytes of a response that are read.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Most redirects followed within the agent's host.
 const REDIRECT_LIMIT: usize = 5;
 
-/// The media types of a response that is one document.
 const DOCUMENT: &str = "application/json, application/a2a+json";
 
 /// The media types of a response that is a stream; an agent that refuses answers with a document.
 const EVENTS: &str = "text/event-stream, application/json, application/a2a+json";
 
-/// The requests of one call: its credentials and its deadline.
 #[derive(Clone)]
 pub(super) struct Exchange {
     client: Client,
@@ -74,7 +71,7 @@ impl Exchange {
         }
     }
 
-    /// Activates protocol extensions in every request. The header's name lost its `X-` with 1.0.
+    /// The header's name lost its `X-` with 1.0.
     pub fn activate(&mut self, extensions: &HeaderValue, dialect: Dialect) {
         let name = match dialect.is_v1() {
             true => HeaderName::from_static("a2a-extensions"),
@@ -91,27 +88,24 @@ impl Exchange {
         self.headers.get("a2a-extensions")?.to_str().ok()
     }
 
-    /// Deadline of the whole call.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The time allowed for the whole call.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether the user's credentials are in every request.
     pub fn has_credentials(&self) -> bool {
         self.with_credentials
     }
 
-    /// Whether some of them are in the address.
+    /// Whether some credentials are in the address.
     pub fn has_query(&self) -> bool {
         !self.query.is_empty()
     }
 
-    /// Makes an attempt, and once more with a newer token if the agent refuses the token: then it has not accepted the first.
+    /// Makes an attempt, and one more with a newer token if the agent refuses the token, and so did not accept it.
     pub async fn with_token<T>(
         &self,
         attempt: impl AsyncFn(Option<String>) -> Result<T, TalkError>,
@@ -178,8 +172,7 @@ impl Exchange {
         self.in_time(opened, &shown).await
     }
 
-    /// Sends a request, and once more with a newer token if the agent refuses the token: then it has not accepted the
-    /// request.
+    /// Sends a request, and once more with a newer token if the agent refuses the token, and so did not accept it.
     async fn send(
         &self,
         call: &HttpCall,
@@ -234,7 +227,7 @@ impl Exchange {
         request.send().await.map_err(|error| failed(&error, shown))
     }
 
-    /// A request with the credentials. They come last, so that the user's own headers replace others.
+    /// Credentials come last, so that the user's own headers replace others.
     fn authorized(
         &self,
         mut request: RequestBuilder,
@@ -314,8 +307,8 @@ impl Exchange {
     }
 }
 
-/// A client for the agent at this address; it keeps its connections for further calls, and presents the certificate of the
-/// credentials. With credentials, it follows redirects within the origin only.
+/// A client for the agent at this address, which keeps its connections and presents the certificate of the credentials.
+/// With credentials, it follows redirects within the origin only.
 pub(super) fn client_for(route: &Route, credentials: &Credentials) -> Result<Client, TalkError> {
     prepare_tls();
     let mut builder = Client::builder()
@@ -344,14 +337,14 @@ pub(super) fn client_for(route: &Route, credentials: &Credentials) -> Result<Cli
     builder.build().map_err(|error| {
         let reason = innermost(&error);
         match credentials.certificate {
-            // That it does not belong to its key is found only here.
+            // Only here is it found that it does not belong to its key.
             Some(_) => TalkError::BadCertificate { reason },
             None => TalkError::NoClient { reason },
         }
     })
 }
 
-/// Chooses the implementation of TLS: a program's own is kept; without one no client could be built.
+/// Keeps the program's own implementation of TLS, or chooses one; without any no client could be built.
 pub(super) fn prepare_tls() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -378,8 +371,7 @@ fn follow_within_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-/// Follows redirects that keep method and body (307, 308) within the agent's own host: same host and port, or the same
-/// host from http to https.
+/// Follows redirects that keep method and body (307, 308) within the host and port, or from http to https.
 fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps_method = matches!(
         attempt.status(),

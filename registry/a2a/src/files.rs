@@ -16,14 +16,14 @@ pub struct AgentFile {
     pub name: Option<String>,
     /// Its media type, if the agent gave one.
     pub media_type: Option<String>,
-    /// Its content.
+    /// Its content, or its address.
     pub content: FileContent,
 }
 
 /// The content of a file in an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
-    /// Bytes.
+    /// The content as bytes.
     Bytes(Vec<u8>),
     /// A value of JSON.
     Data(Value),
@@ -34,8 +34,7 @@ pub enum FileContent {
 }
 
 impl AgentAnswer {
-    /// The files and data of the answer, in its order, the first [`FILE_COUNT_LIMIT`]: those of its artifacts, and those of
-    /// its message or status.
+    /// The first [`FILE_COUNT_LIMIT`] files and data of the answer: in its artifacts, its message or its status.
     #[must_use]
     pub fn files(&self) -> Vec<AgentFile> {
         let artifacts = self.raw.get("artifacts").and_then(Value::as_array);
@@ -57,7 +56,6 @@ impl AgentAnswer {
     }
 }
 
-/// A part that is a file or a value.
 fn read(part: &Value, dialect: Dialect) -> Option<AgentFile> {
     let bytes = first_of(part, &BYTES);
     let address = first_of(part, &ADDRESS);

@@ -89,7 +89,6 @@ fn protocol_error(error: &Value) -> Option<TalkError> {
     })
 }
 
-/// The agent's message in an error.
 pub(super) fn said(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str);
     shorten(message.unwrap_or("no message"))

@@ -1,10 +1,10 @@
 //! The A2A client behind `a2a-registry send`: sends messages and returns the agent's answers, whole or event by event.
 //!
-//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, and 0.1 and 0.2 over JSON-RPC; and agents that are written after
-//! the a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. It depends on the card model and on
-//! nothing else of the registry, so it can be used alone. [`oauth`] signs in to agents that want access tokens. All returned
-//! text is the agent's own and unchanged: the
-//! caller makes it safe before it reaches a terminal or a page.
+//! It supports 1.0 and 0.3 over JSON-RPC, HTTP+JSON and gRPC, 0.1 and 0.2 over JSON-RPC, and agents that are written
+//! after the a2a-protocol skill or `PromptKit`, whose forms differ from those of the specification. Of the registry it
+//! depends on the card model alone, so it can be used by itself. [`oauth`] signs in to agents that want access tokens.
+//! All returned text is the agent's own and unchanged: the caller makes it safe before it reaches a terminal or a page.
+#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod agent;
@@ -80,8 +80,8 @@ pub struct SendOptions {
     pub idle_timeout: Duration,
     /// Pause before the first request for an unfinished task, or for a stream that broke; it doubles up to two seconds.
     pub poll_interval: Duration,
-    /// Identifier of the message that [`send_text`] sends. The caller chooses it, so that it can be random in use and fixed in a test; agents
-    /// may treat two messages with the same identifier as one.
+    /// Identifier of the message that [`send_text`] sends: the caller's, so that it can be fixed in a test. Agents may
+    /// treat two messages with the same identifier as one.
     pub message_id: String,
 }
 
@@ -107,7 +107,6 @@ impl SendOptions {
 }
 
 impl std::fmt::Debug for SendOptions {
-    /// Shows which credentials are set, but not their values.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("SendOptions")
@@ -132,12 +131,8 @@ impl std::fmt::Debug for SendOptions {
 /// Tries the card's interfaces in its own order (1.0 section 8.3.2) and uses the first one that this client supports.
 /// The next one is tried only if the message was certainly not accepted: no connection could be made, or the agent
 /// reported that it does not know the method or the version. The client polls an unfinished task until it stops
-/// working, at most [`POLL_LIMIT`] times; if the deadline comes first, [`AgentAnswer::unfinished`] says so.
-///
-/// # Errors
-///
-/// Every failure is a [`TalkError`] with one line that says what to do. Missing credentials are reported before
-/// anything is sent.
+/// working, at most [`POLL_LIMIT`] times; if the deadline comes first, [`AgentAnswer::unfinished`] says so. Missing
+/// credentials are reported before anything is sent.
 pub async fn send_text(
     card: &AgentCard,
     text: &str,

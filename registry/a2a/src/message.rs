@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-/// A message from the user.
+/// A message from the user to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Its identifier. The caller chooses it, so that it can be random in use and fixed in a test; agents may treat two
-    /// messages with the same identifier as one.
+    /// Its identifier, chosen by the caller. Agents may treat two messages with the same identifier as one.
     pub id: String,
-    /// Its content, in order.
+    /// Its parts, in order.
     pub parts: Vec<Part>,
     /// The conversation that it continues: the context identifier of an earlier answer.
     pub context_id: Option<String>,
@@ -19,17 +18,17 @@ pub struct Message {
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// Text.
+    /// A text for people.
     Text(String),
     /// A value of JSON.
     Data(Value),
-    /// A file.
+    /// A file with its bytes.
     File {
         /// Its name, without a folder.
         name: String,
-        /// Its media type.
+        /// Its media type (MIME).
         media_type: String,
-        /// Its content.
+        /// Its content, not encoded.
         bytes: Vec<u8>,
     },
 }

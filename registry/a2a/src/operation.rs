@@ -9,42 +9,30 @@ use super::push::PushCall;
 use super::reply::HttpReply;
 use super::{Message, TalkError, TaskQuery, jsonrpc, rest, skill, v0, v0_1, v1};
 
-/// An operation with its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operation<'a> {
-    /// Sends a message and waits for the answer.
     Send(&'a Message),
-    /// Sends a message and streams the answer.
     Stream(&'a Message),
-    /// Gets the task with this id.
     Get(&'a str),
-    /// Cancels the task with this id.
     Cancel(&'a str),
     /// Streams the further events of the task with this id.
     Subscribe(&'a str),
     /// Lists tasks, which JSON-RPC before 1.0 cannot.
     List(&'a TaskQuery),
-    /// Does something about the push-notification configurations of the task with this id.
     Push(&'a str, PushCall<'a>),
-    /// Gets the card that callers with credentials see.
     ExtendedCard,
 }
 
-/// An HTTP request, without the credentials.
 #[derive(Debug)]
 pub(super) struct HttpCall {
-    /// Its method.
     pub method: Method,
-    /// Its address.
     pub url: Url,
     /// Its `A2A-Version`, which only 1.0 has.
     pub version: Option<&'static str>,
-    /// Its body.
     pub body: Option<Value>,
 }
 
 impl Operation<'_> {
-    /// The request at `route`.
     pub fn at(self, route: &Route) -> HttpCall {
         let is_0_2 = || route.interface.protocol_version.as_deref() != Some("0.3");
         match route.dialect {
@@ -79,7 +67,7 @@ impl Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// The request under the other name that its method has at some agents of `route`'s dialect.
+    /// The request under the method's other name at some agents of the route's dialect.
     pub fn renamed_at(self, route: &Route) -> Option<HttpCall> {
         let name = match route.dialect {
             Dialect::V0JsonRpc => v0::other_name(self)?,
@@ -89,7 +77,7 @@ impl Operation<'_> {
         Some(jsonrpc::call(route, None, name, params))
     }
 
-    /// Whether its result is that it was done.
+    /// Whether it has no result but its completion.
     pub fn returns_nothing(self) -> bool {
         matches!(self, Self::Push(_, PushCall::Delete(_)))
     }
@@ -100,7 +88,6 @@ fn beside(url: &Url) -> Url {
         .unwrap_or_else(|_| url.clone())
 }
 
-/// The result of an operation in a response over HTTP, or the agent's error.
 pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkError> {
     match route.dialect {
         dialect if dialect.is_json_rpc() => jsonrpc::result(reply),
@@ -108,7 +95,6 @@ pub(super) fn result(route: &Route, reply: &HttpReply) -> Result<Value, TalkErro
     }
 }
 
-/// The event in one `data` of a stream, or the agent's error.
 pub(super) fn event(dialect: Dialect, document: Value) -> Result<Value, TalkError> {
     match dialect {
         dialect if dialect.is_json_rpc() => jsonrpc::event(document),

@@ -17,11 +17,10 @@ pub struct PushConfig {
     pub id: Option<String>,
     /// The address that the agent calls.
     pub url: String,
-    /// A token that the agent sends along, so that the receiver knows the call for one of this task.
+    /// A token that the agent sends along, by which the receiver recognises the call.
     pub token: Option<String>,
 }
 
-/// What is done about the configurations of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PushCall<'a> {
     Set(&'a PushConfig),
@@ -31,7 +30,7 @@ pub(super) enum PushCall<'a> {
 }
 
 impl PushConfig {
-    /// The members that are set, but for the identifier.
+    /// The members that are set, except the identifier.
     fn document(&self) -> Value {
         let mut config = json!({"url": self.url});
         for (name, value) in [("id", &self.id), ("token", &self.token)] {
@@ -43,7 +42,7 @@ impl PushConfig {
     }
 }
 
-/// The method of a call over JSON-RPC or gRPC, and its parameters; without parameters the dialect has no such method.
+/// The method of a call over JSON-RPC or gRPC, and its parameters, which are missing if the dialect has no such method.
 pub(super) fn call(call: PushCall<'_>, task: &str, dialect: Dialect) -> (&'static str, Value) {
     match dialect {
         Dialect::V01JsonRpc => v0_1(call, task),

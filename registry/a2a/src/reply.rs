@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::TalkError;
 use super::error::{led_in, shorten};
 
-/// A response with its whole body.
 pub(super) struct HttpReply {
     /// The status: never 401, 403 or a redirect, which are separate errors.
     pub status: StatusCode,
@@ -16,12 +15,10 @@ pub(super) struct HttpReply {
     pub content_type: String,
     /// When the agent wants to be asked again (RFC 9110 section 10.2.3).
     pub retry_after: Option<String>,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
 impl HttpReply {
-    /// The body as JSON.
     pub fn json(&self) -> Result<Value, TalkError> {
         serde_json::from_slice(&self.body).map_err(|_| TalkError::NotJson {
             url: self.url.clone(),
@@ -33,7 +30,6 @@ impl HttpReply {
         })
     }
 
-    /// The beginning of the body.
     pub fn beginning(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(1024)]).into_owned()
     }

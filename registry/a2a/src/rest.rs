@@ -78,7 +78,6 @@ fn task(id: &str, action: &str) -> Vec<String> {
     vec!["tasks".to_owned(), format!("{id}{action}")]
 }
 
-/// The document of a response.
 pub(super) fn result(reply: &HttpReply) -> Result<Value, TalkError> {
     if reply.status.is_success() {
         return reply.json();

@@ -10,8 +10,8 @@ use super::{jsonrpc, push, v1};
 /// Members whose values belong to the sender and stay as they are.
 const OPAQUE: [&str; 2] = ["data", "metadata"];
 
-/// The request of an operation over JSON-RPC. The version is among the parameters, without which such an agent refuses the call;
-/// the header is for agents that follow the specification and refuse a call without it before they look at the method.
+/// The request of an operation over JSON-RPC. Such an agent requires the version among the parameters; the header is
+/// for agents that follow the specification and refuse a call without it before they look at the method.
 pub(super) fn call(operation: Operation<'_>, route: &Route) -> HttpCall {
     let (method, params) = match operation {
         Operation::Push(task, call) => {
@@ -42,7 +42,6 @@ pub(super) fn document(operation: Operation<'_>, standard: Value) -> Value {
     document
 }
 
-/// A value with the names of its members in `snake_case`.
 fn in_snake_case(value: Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -57,7 +56,6 @@ fn in_snake_case(value: Value) -> Value {
     }
 }
 
-/// A name in camelCase as `snake_case` has it.
 pub(super) fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for character in name.chars() {

@@ -59,7 +59,6 @@ impl TaskQuery {
     }
 }
 
-/// Reads a page.
 pub(super) fn read(raw: Value, route: &Route) -> Result<TaskPage, TalkError> {
     let Some(list) = raw.get("tasks").and_then(Value::as_array) else {
         // The protobuf form leaves out an empty list.

@@ -6,15 +6,11 @@ use futures::future::BoxFuture;
 
 /// Where the access tokens of an agent come from, such as a file with a refresh token.
 ///
-/// The client asks it before each request, and once more where the agent refuses a token with HTTP 401, because only
-/// then the request was certainly not accepted and may be sent again.
+/// The client asks it before each request, and once more if the agent refuses a token with HTTP 401, since such a
+/// request was certainly not accepted and may be sent again.
 pub trait TokenSource: Send + Sync {
-    /// The token for the next request. `refused` is a token that the agent has refused: the source returns a newer
-    /// one, or `None` if it has no other.
-    ///
-    /// # Errors
-    ///
-    /// If there is no token, with the reason in one line. It must not contain a secret.
+    /// The token for the next request. `refused` is a token that the agent has refused: the source returns a newer one,
+    /// or `None` if it has no other. An error has its reason in one line, without any secret.
     fn token<'a>(
         &'a self,
         refused: Option<&'a str>,
@@ -24,14 +20,13 @@ pub trait TokenSource: Send + Sync {
 /// A user and a password for HTTP Basic (RFC 7617).
 #[derive(Clone, PartialEq, Eq)]
 pub struct BasicLogin {
-    /// The user, without a colon.
+    /// The user; it has no colon.
     pub user: String,
-    /// The password.
+    /// The password, in clear text.
     pub password: String,
 }
 
 impl fmt::Debug for BasicLogin {
-    /// Shows the user only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BasicLogin")
             .field("user", &self.user)
@@ -49,7 +44,6 @@ pub struct ClientCertificate {
 }
 
 impl fmt::Debug for ClientCertificate {
-    /// Shows neither part.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientCertificate").finish_non_exhaustive()
     }

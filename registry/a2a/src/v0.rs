@@ -20,11 +20,10 @@ pub const SUBSCRIBE: &str = "tasks/resubscribe";
 /// Method that gets the card that callers with credentials see, which 0.2 has elsewhere.
 pub const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-/// Method that would list tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so an agent refuses it unless it
-/// goes beyond the specification.
+/// Method that lists tasks. 0.3 has it over gRPC and HTTP+JSON only (0.3 section 7.4), so most agents refuse it.
 const LIST: &str = "tasks/list";
 
-/// The name that [`SUBSCRIBE`] has for `PromptKit`, and for agents after a reference of 0.3.0 beside the specification.
+/// The name that [`SUBSCRIBE`] has for `PromptKit`, and in a reference of 0.3.0 other than the specification.
 const OTHER_SUBSCRIBE: &str = "tasks/subscribe";
 
 /// The other name that a method has in agents that are written after that reference.
@@ -36,7 +35,6 @@ pub(super) fn other_name(operation: Operation<'_>) -> Option<&'static str> {
     }
 }
 
-/// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str, Value) {
     let is_prompt_kit = dialect == Dialect::PromptKitJsonRpc;
     match operation {
@@ -53,8 +51,7 @@ pub(super) fn call(operation: Operation<'_>, dialect: Dialect) -> (&'static str,
 }
 
 /// Parameters of [`SEND`] and [`STREAM`]: the message, and the request to wait for the answer (0.3 section 7.1.1). 0.2
-/// requires the accepted modes; `text` is the name of plain text in agents made for 0.1 and early 0.2. `PromptKit` has the
-/// parts of 1.0, and no `kind`.
+/// requires the accepted modes; `text` is plain text in 0.1 and early 0.2. `PromptKit` has the parts of 1.0.
 fn send_params(sent: &Message, is_prompt_kit: bool) -> Value {
     let mut message = match is_prompt_kit {
         true => v1::message("user", &sent.id, ""),
@@ -74,8 +71,7 @@ fn send_params(sent: &Message, is_prompt_kit: bool) -> Value {
     })
 }
 
-/// The HTTP+JSON body that sends a message: the same in the JSON form of 0.3's protobuf definition, which calls the parts of a
-/// message `content`.
+/// The body over HTTP+JSON, in the JSON form of 0.3's protobuf definition: a message's parts are its `content`.
 pub(super) fn rest_body(sent: &Message) -> Value {
     let mut message = json!({"messageId": sent.id, "role": "ROLE_USER"});
     message["content"] = sent.parts.iter().map(rest_part).collect();

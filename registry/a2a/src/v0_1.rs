@@ -21,7 +21,6 @@ const LIST: &str = "tasks/list";
 /// Method that would get another card, which 0.1 does not have either.
 const EXTENDED_CARD: &str = "agent/getAuthenticatedExtendedCard";
 
-/// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     match operation {
         Operation::Send(message) => (SEND, send_params(message)),
@@ -35,8 +34,7 @@ pub(super) fn call(operation: Operation<'_>) -> (&'static str, Value) {
     }
 }
 
-/// The task that a message belongs to: the one that it continues, or a new one with the message's own identifier, which is
-/// as random.
+/// The task that a message belongs to: the one that it continues, or a new one with the message's own identifier.
 pub(super) fn task_id(sent: &Message) -> &str {
     sent.task_id.as_deref().unwrap_or(&sent.id)
 }

@@ -25,7 +25,6 @@ pub const EXTENDED_CARD: &str = "GetExtendedAgentCard";
 /// Method that lists tasks.
 pub const LIST: &str = "ListTasks";
 
-/// The JSON-RPC method of an operation, and its parameters.
 pub(super) fn call(operation: Operation<'_>, tenant: Option<&str>) -> (&'static str, Value) {
     let by_id = |id: &str| with_tenant(json!({"id": id}), tenant);
     match operation {

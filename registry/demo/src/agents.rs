@@ -19,25 +19,21 @@ use super::samples::{SAMPLES, Sample};
 /// The longest request body an agent reads, in bytes.
 const REQUEST_LIMIT: usize = 64 * 1024;
 
-/// A running sample agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleAgent {
-    /// Its name, as on its card.
     pub name: &'static str,
     /// What it speaks, such as `0.2 over JSON-RPC`.
     pub speaks: &'static str,
     /// `http://127.0.0.1:PORT`, without a slash at its end.
     pub base_url: String,
-    /// Where its card lies.
     pub card_url: String,
-    /// A text worth sending it.
     pub example: &'static str,
 }
 
-/// The running agents. They stop with [`SampleAgents::stop`], or with the runtime they were started in.
+/// They stop with [`SampleAgents::stop`], or with the runtime they were started in.
 #[derive(Debug)]
 pub struct SampleAgents {
-    /// The agents: 0.2, 0.3, 1.0.
+    /// In the order 0.2, 0.3, 1.0.
     pub agents: Vec<SampleAgent>,
     running: Vec<(ServerHandle, JoinHandle<io::Result<()>>)>,
 }
@@ -55,13 +51,7 @@ impl SampleAgents {
     }
 }
 
-/// Starts the three agents, each on a free loopback port. `clock` dates their tasks.
-///
-/// Must be called inside a tokio runtime, which the agents then live in.
-///
-/// # Errors
-///
-/// When no port can be opened.
+/// Starts the three agents, each on a free loopback port, inside the current tokio runtime. `clock` dates their tasks.
 pub async fn start_agents(clock: Arc<dyn Clock>) -> io::Result<SampleAgents> {
     let prepared = SAMPLES
         .iter()

@@ -4,7 +4,6 @@ use actix_web::http::header::{CacheControl, CacheDirective, ETag, EntityTag, Hea
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
 
-/// A card ready to be served.
 #[derive(Debug, Clone)]
 pub(super) struct ServedCard {
     body: web::Bytes,
@@ -12,14 +11,13 @@ pub(super) struct ServedCard {
 }
 
 impl ServedCard {
-    /// Fixes the card's bytes and its tag.
     pub fn new(card: &Value) -> Self {
         let body = web::Bytes::from(format!("{card:#}\n"));
         let tag = EntityTag::new_strong(a2a_card::digest(&body));
         Self { body, tag }
     }
 
-    /// Answers one request (1.0 section 8.6).
+    /// Conditional, by entity tag (1.0 section 8.6).
     pub fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let known = match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Any) => true,

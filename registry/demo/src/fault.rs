@@ -19,16 +19,13 @@ pub(super) const UNSUPPORTED: FaultKind = (-32004, "UNSUPPORTED_OPERATION");
 pub(super) const CONTENT_TYPE: FaultKind = (-32005, "CONTENT_TYPE_NOT_SUPPORTED");
 pub(super) const VERSION: FaultKind = (-32009, "VERSION_NOT_SUPPORTED");
 
-/// Why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// What kind of error it is.
     pub kind: FaultKind,
     message: String,
 }
 
 impl Fault {
-    /// A fault with a description for people.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -36,17 +33,14 @@ impl Fault {
         }
     }
 
-    /// The body is not JSON.
     pub fn not_json(error: &serde_json::Error) -> Self {
         Self::new(PARSE_ERROR, format!("the body is not JSON: {error}"))
     }
 
-    /// The parameters are not those of the method.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// The agent has no such method.
     pub fn unknown_method(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();
         Self::new(METHOD_NOT_FOUND, format!("there is no method {name}"))

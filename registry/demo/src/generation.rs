@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::operations::Operation;
 
-/// A generation of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
     /// 0.2 and 0.3, over JSON-RPC.
@@ -43,7 +42,6 @@ impl Generation {
         }
     }
 
-    /// A message of the agent.
     pub fn message(self, message_id: &str, context_id: &str, text: &str) -> Value {
         let mut message = match self {
             Self::V0 => v0::message("agent", message_id, text),

@@ -15,7 +15,6 @@ use super::samples::Sample;
 /// The media type of 1.0's answers over HTTP+JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
-/// Registers the card of an agent and its interfaces.
 pub(super) fn configure(config: &mut web::ServiceConfig, sample: &Sample, card: &ServedCard) {
     let card = card.clone();
     let serve_card = move |request: HttpRequest| {
@@ -115,7 +114,6 @@ fn read_object(body: &[u8]) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// The names and values of the query.
 fn query(request: &HttpRequest) -> impl Iterator<Item = (String, String)> {
     url::form_urlencoded::parse(request.query_string().as_bytes())
         .map(|(name, value)| (name.into_owned(), value.into_owned()))

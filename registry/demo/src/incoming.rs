@@ -9,9 +9,7 @@ use super::fault::{self, Fault};
 pub(super) struct Incoming {
     /// Its text parts, one a line.
     pub text: String,
-    /// Its conversation.
     pub context_id: Option<String>,
-    /// The task that it continues.
     pub task_id: Option<String>,
 }
 

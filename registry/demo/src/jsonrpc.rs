@@ -5,19 +5,16 @@ use serde_json::{Map, Value, json};
 
 use super::fault::{self, Fault};
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Returned with the result. Null if the request has none.
+    /// Null if the request has none.
     pub id: Value,
-    /// The method.
     pub method: String,
-    /// Its parameters; empty if the request has none.
+    /// Empty if the request has none.
     pub params: Map<String, Value>,
 }
 
-/// Reads a request, or returns the id for the response and the fault. A2A uses neither batches nor positional
-/// parameters, so both are refused.
+/// Reads a request, or returns the id and the fault for the response. A2A has no batches or positional parameters.
 pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     let document: Value =
         serde_json::from_slice(body).map_err(|error| (Value::Null, Fault::not_json(&error)))?;
@@ -45,7 +42,6 @@ pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
     Ok(Call { id, method, params })
 }
 
-/// The response to a successful request.
 pub(super) fn result(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }

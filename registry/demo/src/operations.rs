@@ -13,53 +13,40 @@ use super::incoming;
 use super::samples::{Reply, Script};
 use super::tasks::Tasks;
 
-/// An operation of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Sends a message, and waits for the answer.
     Send,
-    /// Sends a message, and receives the answer as a stream.
     Stream,
-    /// Gets a task.
     Get,
-    /// Lists tasks.
     List,
-    /// Cancels a task.
     Cancel,
     /// Receives the further events of a task.
     Subscribe,
     /// Any operation on push notifications.
     Push,
-    /// Gets the card for callers with credentials.
     ExtendedCard,
 }
 
-/// The result of an operation.
 pub(super) enum OperationResult {
-    /// One document.
     Single(Value),
     /// The events of a stream, which closes after the last one.
     Events(Vec<Value>),
 }
 
-/// A running agent with its tasks.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// The generation of the protocol that it speaks.
     pub generation: Generation,
     script: Script,
     tasks: Tasks,
     clock: Arc<dyn Clock>,
 }
 
-/// The answer to a message.
 enum Answer {
     Message(Value),
     Task(Value),
 }
 
 impl Agent {
-    /// An agent without tasks.
     pub fn new(generation: Generation, script: Script, clock: Arc<dyn Clock>) -> Self {
         Self {
             generation,
@@ -69,7 +56,6 @@ impl Agent {
         }
     }
 
-    /// Performs an operation.
     pub fn perform(
         &self,
         operation: Operation,
@@ -181,7 +167,6 @@ impl Agent {
         }
     }
 
-    /// The task that `params.id` names.
     fn task(&self, params: &Map<String, Value>) -> Result<Value, Fault> {
         let id = params
             .get("id")

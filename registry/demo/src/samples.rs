@@ -6,17 +6,13 @@ use serde_json::Value;
 
 use super::generation::Generation;
 
-/// A sample agent.
 pub(super) struct Sample {
-    /// Its name, as on its card.
     pub name: &'static str,
     /// What it speaks, such as `0.2 over JSON-RPC`.
     pub speaks: &'static str,
     /// A text worth sending it.
     pub example: &'static str,
-    /// The generation of the protocol that it speaks.
     pub generation: Generation,
-    /// Path of its card.
     pub card_path: &'static str,
     /// Paths of its JSON-RPC interface. Some clients add a slash to the address.
     pub rpc_paths: &'static [&'static str],
@@ -24,7 +20,7 @@ pub(super) struct Sample {
     script: &'static str,
 }
 
-/// All sample agents: 0.2, 0.3, 1.0.
+/// In the order 0.2, 0.3, 1.0.
 pub(super) static SAMPLES: [Sample; 3] = [
     Sample {
         name: "Ledger Converter",
@@ -55,10 +51,9 @@ pub(super) static SAMPLES: [Sample; 3] = [
     },
 ];
 
-/// What an agent publishes and answers.
+/// What an agent publishes and answers, read from its JSON.
 #[derive(Debug, Deserialize)]
 pub(super) struct Script {
-    /// Its card.
     pub card: Value,
     /// Its prepared answers. The first one that fits a text is given.
     answers: Vec<PreparedAnswer>,
@@ -73,7 +68,6 @@ struct PreparedAnswer {
     reply: Reply,
 }
 
-/// A reply, in the form of the agent's generation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
@@ -91,7 +85,6 @@ impl Sample {
 }
 
 impl Script {
-    /// The reply to a text.
     pub fn reply(&self, text: &str) -> Reply {
         let text = text.to_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();

@@ -9,7 +9,6 @@ use serde_json::Value;
 /// Number of tasks kept; a new one replaces the oldest.
 pub(super) const KEPT: usize = 200;
 
-/// Tasks in memory.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     kept: Mutex<VecDeque<Value>>,
@@ -25,7 +24,6 @@ impl Tasks {
         )
     }
 
-    /// Keeps a task.
     pub fn keep(&self, task: Value) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == KEPT {
@@ -34,7 +32,6 @@ impl Tasks {
         kept.push_back(task);
     }
 
-    /// The task with this id.
     pub fn get(&self, id: &str) -> Option<Value> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter()
@@ -42,7 +39,6 @@ impl Tasks {
             .cloned()
     }
 
-    /// Every kept task, the newest first.
     pub fn newest_first(&self) -> Vec<Value> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().rev().cloned().collect()

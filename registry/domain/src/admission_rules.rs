@@ -1,7 +1,7 @@
 //! Admission: pure, the first match decides (docs/model.md#admission). What policies permit is found out before.
 //!
-//! An invalid signature blocks every rule here; `admission/decision.rs` of the server drops an approval that was given
-//! with the registration for it, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
+//! An invalid signature blocks every rule here; `admission/decision.rs` of the server then drops an approval that came
+//! with the registration, and `crawl/derivation.rs` puts a served card on hold whose signature becomes invalid.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,7 +18,6 @@ text_enum! {
         DenyDomains = "deny_domains",
         /// A person decided on this content.
         Person = "person",
-        /// The server runs with `--approve-all`.
         ApproveAll = "approve_all",
         /// The domain is on `allow_domains` and the card has no error finding.
         AllowDomains = "allow_domains",
@@ -69,8 +68,7 @@ fn host_of(domain: &str) -> &str {
     }
 }
 
-/// Domain patterns prepared for many domains: a look-up costs as many steps as the domain has labels, however many patterns
-/// there are.
+/// Domain patterns prepared for many domains: a look-up costs as many steps as the domain has labels.
 #[derive(Debug, Clone, Default)]
 pub struct PatternSet {
     /// Patterns of one domain each.
@@ -83,7 +81,6 @@ pub struct PatternSet {
 }
 
 impl PatternSet {
-    /// Prepares these patterns.
     pub fn new(patterns: &[DomainPattern]) -> Self {
         let mut set = Self::default();
         for pattern in patterns {
@@ -100,7 +97,6 @@ impl PatternSet {
         set
     }
 
-    /// Whether a pattern matches, as [`DomainPattern::matches`] says.
     pub fn matches(&self, domain: &str) -> bool {
         let domain = domain.to_ascii_lowercase();
         let host = host_of(&domain);
@@ -109,33 +105,28 @@ impl PatternSet {
     }
 }
 
-/// Whether a name is among these, or below one of these parents.
 fn is_in(name: &str, exact: &HashSet<String>, parents: &HashSet<String>) -> bool {
     let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
     exact.contains(name) || dots.any(|(at, _)| parents.contains(&name[at + 1..]))
 }
 
-/// The rules that the operator has configured.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Domains that are never registered; their existing agents are put on hold.
     pub deny_domains: Vec<DomainPattern>,
     /// Domains approved without proof, while the card has no error finding.
     pub allow_domains: Vec<DomainPattern>,
-    /// Approved whatever it is, unless the domain is on `deny_domains`, a person has rejected the content, or a signature
-    /// is invalid.
+    /// Approves all but denied domains, content that a person has rejected, and invalid signatures.
     pub approve_all: bool,
 }
 
 impl Rules {
-    /// Whether a domain is on `deny_domains`.
     pub fn denies(&self, domain: &str) -> bool {
         self.deny_domains
             .iter()
             .any(|pattern| pattern.matches(domain))
     }
 
-    /// Whether a domain is on `allow_domains`.
     pub fn allows(&self, domain: &str) -> bool {
         self.allow_domains
             .iter()
@@ -160,21 +151,16 @@ impl fmt::Display for Rules {
     }
 }
 
-/// The facts by which a card is decided.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The normalised domain.
     pub domain: &'a str,
     /// Whether a proof (dns, http, operator) holds for it.
     pub verified: bool,
     /// The change against the approved version; `None` for an agent that has none.
     pub change: Option<ChangeClass>,
-    /// Whether the card is the domain's own, or was admitted for it (docs/ownership.md#coverage): policies that
-    /// trust the domain admit no other.
+    /// Whether the card is the domain's own, or admitted for it (docs/ownership.md#coverage).
     pub admitted: bool,
-    /// Whether the card has a finding of severity error.
     pub has_error: bool,
-    /// Whether its signature was found invalid.
     pub signature_invalid: bool,
     /// The decision of a person on exactly this content and signature, if there is one.
     pub person: Option<bool>,
@@ -182,21 +168,16 @@ pub struct Facts<'a> {
     pub permitted: Option<Rule>,
 }
 
-/// The ruling on a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
     /// The agent gets the hold `denied`.
     Denied,
-    /// The version is approved.
     Approved(Rule),
-    /// The version is rejected, by a person.
     Rejected,
-    /// The version waits for a review.
     Pending,
 }
 
 impl Ruling {
-    /// The rule of the decision.
     pub const fn rule(self) -> Rule {
         match self {
             Self::Denied => Rule::DenyDomains,
@@ -215,9 +196,7 @@ text_enum! {
         Unproved = "unproved",
         /// Somebody else has nominated the card's URL.
         Nomination = "nomination",
-        /// The card has a finding of severity error.
         ErrorFinding = "error_finding",
-        /// A signature of the card is invalid.
         InvalidSignature = "invalid_signature",
         /// The change is of too high a class.
         Change = "change",

@@ -11,11 +11,9 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The coverage level of a source's cards, the weakest first.
     CoverageLevel {
-        /// Nominated by somebody else: no policy that trusts the domain admits it, and it gets neither trust level nor URN by the
-        /// domain.
+        /// Nominated by somebody else: trusting policies do not admit it, and it gets no trust level or URN.
         Nomination = "nomination",
-        /// Added by a curator, or by the account in an operator's vouch: policies that trust the domain admit it, but it gets no trust
-        /// level or URN.
+        /// Added by a curator, or by the account of an operator's vouch: admitted, but without trust level or URN.
         Admitted = "admitted",
         /// The domain's own, covered by its proof.
         Covered = "covered",
@@ -25,8 +23,7 @@ text_enum! {
 text_enum! {
     /// Whether a proof of the domain covers a source.
     Coverage {
-        /// It does, once there is one: a well-known path, a card that the domain's own catalog names, or a URL
-        /// registered by whoever holds the domain's proof.
+        /// Once there is a proof: a well-known path, a card in the domain's own catalog, or a URL from its owner.
         Covered = "covered",
         /// Not covered: somebody else has named this URL, or a redirect led to another host.
         Nomination = "nomination",
@@ -50,7 +47,6 @@ impl CoverageLevel {
         !matches!(self, Self::Nomination)
     }
 
-    /// Whether the domain's proof covers it.
     pub const fn coverage(self) -> Coverage {
         match self {
             Self::Covered => Coverage::Covered,
@@ -59,7 +55,6 @@ impl CoverageLevel {
     }
 }
 
-/// A registrant of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registrant {
     /// The account; `None` for anyone.
@@ -68,14 +63,11 @@ pub struct Registrant {
     pub role: Option<Role>,
 }
 
-/// The facts of a domain that decide on coverage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DomainFacts {
-    /// Its name.
     pub name: String,
     /// Scheme, host and port, as `https://a.example`.
     pub origin: String,
-    /// The proved owner.
     pub owner: Option<Uuid>,
     /// The account that an admin vouches for as owner of exactly [`origin`](Self::origin).
     pub vouched_owner: Option<Uuid>,
@@ -98,15 +90,12 @@ impl DomainFacts {
 /// The facts of a source, or of the URL where a version of a card was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFacts<'a> {
-    /// Its kind.
     pub kind: SourceKind,
-    /// The origin of its URL.
     pub origin: String,
     /// The origin that answered, after redirects.
     pub answered_by: &'a str,
     /// Whether the domain's own catalog names its URL now.
     pub is_named: bool,
-    /// Who has registered its URL.
     pub registrants: Vec<Registrant>,
 }
 

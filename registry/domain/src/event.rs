@@ -7,17 +7,13 @@ text_enum! {
     EventKind {
         /// A domain, or a further source of one, was registered.
         DomainRegistered = "domain.registered",
-        /// A registration of a source was withdrawn.
         DomainWithdrawn = "domain.withdrawn",
-        /// An admin vouched for a domain.
         DomainVouched = "domain.vouched",
         /// An admin vouched for an account as owner of a host that cannot be proved.
         DomainOwnerVouched = "domain.owner_vouched",
         /// Such a vouch ended: it expired, was taken back, or the host was proved.
         DomainOwnerVouchEnded = "domain.owner_vouch_ended",
-        /// An account has proved a domain.
         DomainProved = "domain.proved",
-        /// A proof ended.
         DomainProofEnded = "domain.proof_ended",
         /// A domain's state or owner has changed: verified, lapsed, disputed, opted out.
         DomainState = "domain.state",
@@ -35,23 +31,16 @@ text_enum! {
         AgentChanged = "agent.changed",
         /// A card names key sets outside its own domain, which were not fetched.
         AgentForeignKeys = "agent.foreign_keys",
-        /// A version was approved, by a rule or a person.
         AgentApproved = "agent.approved",
-        /// A version was rejected.
         AgentRejected = "agent.rejected",
         /// An approval was revoked with its cause: `--approve-all`, a proof that covered the card, or a broken glass.
         AgentReturned = "agent.returned",
         /// One account approved a version alone, for a day.
         AgentBreakGlass = "agent.break_glass",
-        /// A hold was set.
         AgentHeld = "agent.held",
-        /// A hold was lifted.
         AgentReleased = "agent.released",
-        /// An agent was deprecated.
         AgentDeprecated = "agent.deprecated",
-        /// A deprecation ended.
         AgentUndeprecated = "agent.undeprecated",
-        /// An agent was retired for good.
         AgentRetired = "agent.retired",
         /// The card could be reached again, or no longer.
         AgentLiveness = "agent.liveness",
@@ -61,21 +50,16 @@ text_enum! {
         AgentDerived = "agent.derived",
         /// The stored bytes of a version of an agent's card were found not to have their digest.
         AgentDamagedCard = "agent.damaged_card",
-        /// A review was opened.
         ReviewOpened = "review.opened",
         /// A review was decided, superseded or withdrawn.
         ReviewClosed = "review.closed",
-        /// Somebody commented on a review.
         ReviewCommented = "review.commented",
         /// The assignee or the due date of a review was changed.
         ReviewAssigned = "review.assigned",
         /// An approval was counted that is not the last one needed, or was taken back.
         ReviewApproval = "review.approval",
-        /// Somebody reported an agent.
         AgentReported = "agent.reported",
-        /// A token was made.
         TokenCreated = "token.created",
-        /// A token was revoked.
         TokenRevoked = "token.revoked",
         /// Somebody has signed in to the pages.
         SessionBegun = "session.begun",
@@ -83,32 +67,24 @@ text_enum! {
         SignInRefused = "sign_in.refused",
         /// A session was ended by its account or an admin.
         SessionRevoked = "session.revoked",
-        /// An account was made.
         AccountCreated = "account.created",
         /// The roles or the groups of an account were changed.
         AccountChanged = "account.changed",
         /// An account was disabled, and its tokens ended.
         AccountDisabled = "account.disabled",
-        /// The claims of an account's identity provider do not let it in any more: its roles from the provider, sessions and
-        /// tokens ended.
+        /// An account's identity provider does not let it in any more: its roles, sessions and tokens ended.
         AccountAccessEnded = "account.access_ended",
-        /// A disabled account may be used again.
         AccountEnabled = "account.enabled",
         /// A group was made, or its members were changed.
         GroupChanged = "group.changed",
-        /// A group was deleted.
         GroupDeleted = "group.deleted",
         /// A collection was made or changed.
         CollectionChanged = "collection.changed",
-        /// A collection was deleted.
         CollectionDeleted = "collection.deleted",
         /// An account's feed has got an address.
         FeedCreated = "feed.created",
-        /// An account's feed was ended.
         FeedRevoked = "feed.revoked",
-        /// A policy set was made.
         PolicySet = "policy.set",
-        /// A waiver of a policy was granted.
         WaiverGranted = "waiver.granted",
         /// A waiver was taken back, has expired, or has lost its approver.
         WaiverEnded = "waiver.ended",

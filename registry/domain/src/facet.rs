@@ -18,7 +18,6 @@ text_enum! {
         Skill = "skill",
         /// `streaming`, `push_notifications`, `extended_agent_card` and the URIs of extensions.
         Capability = "capability",
-        /// Bindings of the interfaces.
         Binding = "binding",
         /// Protocol versions of the interfaces, as `Major.Minor`.
         ProtocolVersion = "protocol_version",
@@ -28,9 +27,7 @@ text_enum! {
         Domain = "domain",
         /// Authentication schemes, `none` included.
         Auth = "auth",
-        /// Media types that the agent accepts.
         InputMode = "input_mode",
-        /// Media types that the agent produces.
         OutputMode = "output_mode",
         /// Labels that curators have set, each as `key=value`.
         Label = "label",
@@ -38,7 +35,6 @@ text_enum! {
         Trust = "trust",
         /// The lifecycle as shown.
         Lifecycle = "lifecycle",
-        /// The liveness of the card.
         Liveness = "liveness",
         /// The result of checking the card's signatures.
         Signature = "signature",
@@ -48,14 +44,12 @@ text_enum! {
 }
 
 impl Facet {
-    /// The names of all facets, for a message.
     pub fn names() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|facet| facet.as_str()).collect();
         names.join(", ")
     }
 
-    /// The values that agents have which a filter with these values finds, of which one suffices. The error names the
-    /// values that exist.
+    /// The agents' values that match a filter with these values. The error names the values that exist.
     pub fn found_by(self, filter: Vec<String>) -> Result<Vec<String>, String> {
         match self {
             Self::Lifecycle => known::<ShownLifecycle>(filter),
@@ -80,7 +74,7 @@ impl Facet {
     }
 }
 
-/// These values, all of which must be texts of an enum.
+/// The values, all of which must be texts of an enum.
 fn known<T: FromStr<Err = String>>(values: Vec<String>) -> Result<Vec<String>, String> {
     for value in &values {
         value.parse::<T>()?;
@@ -100,22 +94,18 @@ fn at_least(levels: &[String]) -> Result<Vec<String>, String> {
     Ok(found.map(ToString::to_string).collect())
 }
 
-/// One value for each facet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FacetMap<T>([T; Facet::ALL.len()]);
 
 impl<T> FacetMap<T> {
-    /// The values that a function returns for each facet.
     pub fn from_fn(mut value_of: impl FnMut(Facet) -> T) -> Self {
         Self(std::array::from_fn(|place| value_of(Facet::ALL[place])))
     }
 
-    /// All facets, each with its value.
     pub fn entries(&self) -> impl Iterator<Item = (Facet, &T)> {
         Facet::ALL.iter().copied().zip(&self.0)
     }
 
-    /// All facets, each with its value to change.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (Facet, &mut T)> {
         Facet::ALL.iter().copied().zip(&mut self.0)
     }

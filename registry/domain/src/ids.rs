@@ -7,11 +7,9 @@ use super::timestamp::Timestamp;
 
 /// A source of random bytes. Injected, so that a test can make identifiers predictable.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
-    /// Fills the buffer.
     fn fill(&self, buffer: &mut [u8]);
 }
 
-/// The operating system's randomness.
 #[derive(Debug)]
 pub struct SystemEntropy(SystemRandom);
 

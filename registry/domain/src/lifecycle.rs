@@ -21,9 +21,7 @@ text_enum! {
 text_enum! {
     /// A hold: a reason to hide an agent, which only its own cause lifts.
     Hold {
-        /// A curator suspended it.
         Operator = "operator",
-        /// Its domain's proof lapsed.
         DomainLapsed = "domain_lapsed",
         /// Two accounts claim its domain.
         Disputed = "disputed",
@@ -33,7 +31,6 @@ text_enum! {
         KeyChanged = "key_changed",
         /// Its domain is on `deny_domains`.
         Denied = "denied",
-        /// Its domain has opted out of being listed.
         OptedOut = "opted_out",
         /// A policy forbids its content.
         Policy = "policy",
@@ -47,17 +44,11 @@ text_enum! {
 text_enum! {
     /// The state that callers see: the lifecycle, or `suspended` while the agent is on hold.
     ShownLifecycle {
-        /// Waits for its first approval.
         Pending = "pending",
-        /// Approved and served.
         Approved = "approved",
-        /// Rejected.
         Rejected = "rejected",
-        /// Served, but deprecated.
         Deprecated = "deprecated",
-        /// Ended for good.
         Retired = "retired",
-        /// On hold.
         Suspended = "suspended",
     }
 }
@@ -65,11 +56,9 @@ text_enum! {
 text_enum! {
     /// Who may find an agent.
     Visibility {
-        /// Everybody.
         Public = "public",
-        /// Any signed-in caller.
+        /// Every caller who has signed in.
         Internal = "internal",
-        /// Named groups.
         Restricted = "restricted",
     }
 }
@@ -77,7 +66,6 @@ text_enum! {
 text_enum! {
     /// Whether recent fetches of the card succeeded; not whether the agent itself responds.
     LivenessState {
-        /// The last fetch succeeded.
         Fresh = "fresh",
         /// The last fetch failed; the last good card is served.
         Stale = "stale",

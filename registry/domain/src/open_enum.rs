@@ -7,22 +7,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::text_enum::TextEnum;
 
 /// A value of an enum, or a text that stands for none of the values that this program knows. It is read from any text
-/// and written as the same text, so that a new value costs nobody but those who need to understand it.
+/// and written as the same text, so that a new value does not break older programs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpenEnum<T> {
-    /// A value that this program knows.
     Known(T),
-    /// The text of a value that it does not know.
     Unknown(String),
 }
 
 impl<T: TextEnum> OpenEnum<T> {
-    /// The value with this text.
     pub fn read(text: String) -> Self {
         text.parse().map_or(Self::Unknown(text), Self::Known)
     }
 
-    /// The value, if this program knows it.
     pub fn known(&self) -> Option<T> {
         match self {
             Self::Known(value) => Some(*value),
@@ -38,7 +34,6 @@ impl<T: TextEnum> OpenEnum<T> {
         self.known().is_none_or(|known| known == value)
     }
 
-    /// The text that stands for it everywhere.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(value) => value.text(),

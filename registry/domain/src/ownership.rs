@@ -21,15 +21,12 @@ pub const FAILED_CHECKS: u64 = 5;
 text_enum! {
     /// The state of a domain.
     DomainState {
-        /// Nobody has proved it.
         Unverified = "unverified",
-        /// It has a proof.
         Verified = "verified",
         /// It had a proof, and has none any more.
         Lapsed = "lapsed",
         /// Two accounts have proved it equally well.
         Disputed = "disputed",
-        /// It has opted out of being listed.
         OptedOut = "opted_out",
     }
 }
@@ -37,7 +34,6 @@ text_enum! {
 text_enum! {
     /// The method of a proof. A later one is stronger.
     Method {
-        /// An admin's vouch.
         Operator = "operator",
         /// A file on the site.
         Http = "http",
@@ -53,7 +49,6 @@ text_enum! {
     OptOut {
         /// Its own DNS record, which may also end it.
         Record = "record",
-        /// Its owner, by the API.
         Owner = "owner",
     }
 }
@@ -61,9 +56,7 @@ text_enum! {
 text_enum! {
     /// The result of a check for a proof.
     ProofOutcome {
-        /// The proof is there.
         Held = "held",
-        /// Nothing is there.
         Absent = "absent",
         /// Another value is there, or an invalid one.
         Wrong = "wrong",
@@ -74,14 +67,10 @@ text_enum! {
     }
 }
 
-/// The history of a proof between two checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofHistory {
-    /// When it was last found.
     pub held_at: Timestamp,
-    /// When it was first missing.
     pub absent_since: Option<Timestamp>,
-    /// The number of consecutive checks that missed it.
     pub absent_checks: i32,
 }
 
@@ -95,10 +84,7 @@ impl ProofHistory {
         }
     }
 
-    /// The history after one more check.
-    ///
-    /// # Errors
-    /// The reason for which the proof ends, a phrase for people.
+    /// The history after one more check. The error is a phrase about why the proof ends.
     pub fn after(self, outcome: ProofOutcome, now: Timestamp) -> Result<Self, &'static str> {
         let history = match outcome {
             ProofOutcome::Held => return Ok(Self::found(now)),
@@ -121,19 +107,15 @@ impl ProofHistory {
     }
 }
 
-/// A proof that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The method.
     pub method: Method,
     /// The account; `None` for an admin's vouch.
     pub account: Option<Uuid>,
 }
 
-/// The state and owner of a domain, by all its proofs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
-    /// The state of the domain.
     pub state: DomainState,
     /// The owner, if one account has the strongest proof.
     pub owner: Option<Uuid>,

@@ -30,11 +30,8 @@ impl From<a2a_card::ChangeClass> for ChangeClass {
 text_enum! {
     /// The state of a review.
     ReviewState {
-        /// Waits for a decision.
         Open = "open",
-        /// The content was approved.
         Approved = "approved",
-        /// The content was rejected.
         Rejected = "rejected",
         /// A newer change replaced it.
         Superseded = "superseded",
@@ -46,15 +43,10 @@ text_enum! {
 text_enum! {
     /// What a review is about: a first card, or a change of some class.
     ReviewedChange {
-        /// A first card.
         First = "first",
-        /// A change of class none.
         None = "none",
-        /// A change of class low.
         Low = "low",
-        /// A change of class high.
         High = "high",
-        /// A critical change.
         Critical = "critical",
     }
 }
@@ -77,7 +69,6 @@ text_enum! {
     ReviewKind {
         /// A card that no rule decides.
         Admission = "admission",
-        /// Somebody has reported an agent.
         Report = "report",
         /// The approval of the served content ends.
         Recertification = "recertification",
@@ -89,11 +80,8 @@ text_enum! {
 text_enum! {
     /// The state of one version of a card.
     VersionState {
-        /// It is not decided yet.
         Pending = "pending",
-        /// It may be served.
         Approved = "approved",
-        /// It may not be served.
         Rejected = "rejected",
         /// A newer version came before anybody decided.
         Superseded = "superseded",

@@ -36,7 +36,6 @@ text_enum! {
         Audit = "audit",
         /// Vouch, rebuild the index, manage accounts, groups and everybody's tokens.
         Admin = "admin",
-        /// Ask for decisions about others.
         Decide = "decide",
     }
 }
@@ -46,27 +45,21 @@ text_enum! {
     Permission {
         /// See what any account may see, itself and its own tokens.
         Read = "read",
-        /// Register a domain.
         Register = "register",
         /// See every agent, version, attempt and review, listed or not.
         SeeAll = "see_all",
         /// Suspend, resume, deprecate, retire; act for owners.
         Curate = "curate",
-        /// Decide reviews.
         Approve = "approve",
-        /// Read events.
         ReadEvents = "read_events",
-        /// Read accounts and groups.
         ReadAccounts = "read_accounts",
         /// Vouch for a domain; manage accounts, groups and tokens; rebuild the index; erase.
         Administer = "administer",
-        /// Ask for decisions about others.
         Decide = "decide",
     }
 }
 
 impl Role {
-    /// What this role may do.
     pub const fn permissions(self) -> &'static [Permission] {
         use Permission::{
             Administer, Approve, Curate, Decide, Read, ReadAccounts, ReadEvents, Register, SeeAll,
@@ -89,7 +82,6 @@ impl Role {
         }
     }
 
-    /// The scopes that a token of this role can have.
     pub const fn scopes(self) -> &'static [Scope] {
         use Scope::{Admin, Audit, Curate, Decide, Read, Register};
         match self {
@@ -101,12 +93,11 @@ impl Role {
         }
     }
 
-    /// Whether this role may do that.
     pub fn may(self, permission: Permission) -> bool {
         self.permissions().contains(&permission)
     }
 
-    /// Whether the registry answers for a source that somebody with this role has registered.
+    /// Whether the registry itself answers for a source that this role has registered.
     pub const fn is_staff(self) -> bool {
         matches!(self, Self::Curator | Self::Admin)
     }
@@ -138,12 +129,10 @@ macro_rules! text_set {
         pub struct $name(BTreeSet<$member>);
 
         impl $name {
-            /// Whether this is among them.
             pub fn has(&self, member: $member) -> bool {
                 self.0.contains(&member)
             }
 
-            /// Whether there is none.
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
             }
@@ -153,7 +142,6 @@ macro_rules! text_set {
                 self.0.iter().copied()
             }
 
-            /// Those that the other set has too.
             #[must_use]
             pub fn within(&self, other: &Self) -> Self {
                 Self(self.0.intersection(&other.0).copied().collect())
@@ -190,12 +178,10 @@ macro_rules! text_set {
 }
 
 text_set! {
-    /// The roles of an account.
     Roles of Role
 }
 
 text_set! {
-    /// The scopes of a token.
     Scopes of Scope
 }
 
@@ -208,7 +194,7 @@ impl Roles {
         }
     }
 
-    /// The role that stands for all where there is place for one: the one that may do most.
+    /// The role that may do most, for places that show only one.
     pub fn main(&self) -> Role {
         let by_weight = [
             Role::Admin,
@@ -221,7 +207,6 @@ impl Roles {
         main.unwrap_or(Role::Reader)
     }
 
-    /// Every scope that a token of these roles can have.
     pub fn scopes(&self) -> Scopes {
         self.iter().flat_map(Role::scopes).copied().collect()
     }

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 /// The fingerprint that detects a change of owner. An empty mark was not observed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerMarks {
-    /// The name servers of its registrable domain.
+    /// Of the registrable domain.
     pub name_servers: BTreeSet<String>,
-    /// The digest of the key of the certificate it shows.
+    /// Digest of the certificate's key.
     pub tls_key: Option<String>,
-    /// The thumbprints of the keys that its cards are signed with.
     pub card_keys: BTreeSet<String>,
 }
 
@@ -18,8 +17,7 @@ impl OwnerMarks {
     /// all have changed. A mark that stays or was not observed is evidence against it; so a domain with unsigned
     /// cards never has a new owner by this.
     ///
-    /// Owners add name servers and keep old ones, so any difference counts as a change; of the card keys none may have
-    /// stayed.
+    /// Owners add name servers and keep old ones, so any difference counts; of the card keys none may have stayed.
     pub fn are_of_another_than(&self, now: &Self) -> bool {
         let seen = |marks: &Self| {
             !marks.name_servers.is_empty() && marks.tls_key.is_some() && !marks.card_keys.is_empty()

@@ -5,15 +5,12 @@ use super::text_enum::text_enum;
 text_enum! {
     /// The state of a task, by the words of A2A 0.3.
     TaskState {
-        /// It is being worked on.
         Working = "working",
         /// It waits for a further message of its client.
         InputRequired = "input-required",
-        /// It is done.
         Completed = "completed",
         /// Its client has ended it.
         Canceled = "canceled",
-        /// It could not be done.
         Failed = "failed",
     }
 }

@@ -2,9 +2,7 @@
 
 use std::str::FromStr;
 
-/// An enum that has one fixed text for each of its values.
 pub trait TextEnum: Copy + FromStr {
-    /// The text that stands for this value everywhere.
     fn text(self) -> &'static str;
 }
 

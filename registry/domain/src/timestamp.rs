@@ -9,13 +9,9 @@ use time::{Duration, OffsetDateTime};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
-/// One second in a timestamp's unit.
 pub const SECOND: i64 = 1_000_000;
-/// One minute in a timestamp's unit.
 pub const MINUTE: i64 = 60 * SECOND;
-/// One hour in a timestamp's unit.
 pub const HOUR: i64 = 60 * MINUTE;
-/// One day in a timestamp's unit.
 pub const DAY: i64 = 24 * HOUR;
 
 impl Timestamp {
@@ -25,12 +21,11 @@ impl Timestamp {
         Self(self.0.saturating_add(microseconds))
     }
 
-    /// Days since 1970.
+    /// Whole days since 1970.
     pub fn day(self) -> i32 {
         i32::try_from(self.0.div_euclid(DAY)).unwrap_or(i32::MAX)
     }
 
-    /// Whole milliseconds since 1970.
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1000)
     }

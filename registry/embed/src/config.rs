@@ -4,16 +4,12 @@ use serde::Deserialize;
 
 use super::error::ModelError;
 
-/// Name of the file.
 pub(super) const CONFIG: &str = "config.json";
 
 /// Longest vector, in numbers.
 pub const MAX_DIMENSIONS: usize = 4096;
-/// Most layers.
 const MAX_LAYERS: usize = 64;
-/// Most attention heads.
 const MAX_HEADS: usize = 128;
-/// Largest intermediate layer, in numbers.
 const MAX_INTERMEDIATE: usize = 16_384;
 /// Most tokens in a vocabulary; the largest in use have half a million.
 const MAX_VOCABULARY: usize = 1_000_000;
@@ -23,32 +19,26 @@ const MAX_POSITIONS: usize = 8192;
 pub(super) const MIN_POSITIONS: usize = 8;
 /// The padding token of a `RoBERTa` whose configuration names none.
 const ROBERTA_PADDING: u32 = 1;
-/// Most token types.
 const MAX_TYPES: usize = 16;
 
-/// Activation function between two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activation {
     /// GELU by the error function.
     Gelu,
     /// GELU by the hyperbolic tangent, an approximation.
     GeluByTanh,
-    /// Rectified linear unit.
     Relu,
 }
 
 /// The configuration of a BERT network, or of a `RoBERTa`, which has the same layers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BertConfig {
-    /// Tokens in the vocabulary.
     pub vocabulary: usize,
     /// Numbers for each token between the layers, and in a vector.
     pub hidden: usize,
-    /// Layers.
     pub layers: usize,
-    /// Attention heads; they share `hidden` evenly.
+    /// They share `hidden` evenly.
     pub heads: usize,
-    /// Numbers for each token inside a layer.
     pub intermediate: usize,
     /// Tokens in the longest text.
     pub positions: usize,
@@ -56,17 +46,13 @@ pub(super) struct BertConfig {
     pub before_positions: usize,
     /// The token that fills up texts, where it takes no position of its own.
     pub padding: Option<u32>,
-    /// Token types.
     pub types: usize,
     /// Added to the variance, so that a norm never divides by zero.
     pub epsilon: f32,
-    /// Activation function inside a layer.
     pub activation: Activation,
-    /// The model's own name.
     pub name: Option<String>,
 }
 
-/// The file's members.
 #[derive(Deserialize)]
 struct Written {
     vocab_size: usize,
@@ -107,10 +93,6 @@ struct Kind {
 }
 
 impl BertConfig {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// If the network has another type, or a size is missing or out of bounds.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let malformed = |error: serde_json::Error| ModelError::malformed(CONFIG, error);
         // A network of another type has other members, so its type is read first.
@@ -159,8 +141,7 @@ impl BertConfig {
 }
 
 impl Written {
-    /// Number of positions before the first token's: `RoBERTa` and its kin count positions from the number behind that
-    /// of the padding token.
+    /// Positions before the first token's: `RoBERTa` and its kin count from behind the padding token's number.
     fn before_positions(&self, padding: Option<u32>) -> Result<usize, ModelError> {
         let Some(padding) = padding else {
             return Ok(0);

@@ -13,17 +13,14 @@ use super::pool::{Pool, one_thread};
 use super::pooling::Pooling;
 use super::{EmbedError, Embedder, MAX_TEXTS, ModelInfo, TextKind};
 
-/// Numbers of encoder threads and of waiting requests. Queries and cards have separate threads, so that a query never
-/// waits for cards.
+/// Queries and cards have separate threads, so that a query never waits for cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncoderOptions {
-    /// Threads for queries, each of which encodes one request at a time.
+    /// Threads that each encode one request at a time.
     pub query_threads: NonZeroUsize,
-    /// Waiting requests with queries; beyond this number the encoder is busy.
+    /// Beyond this number the encoder is busy.
     pub waiting_queries: NonZeroUsize,
-    /// Threads for cards.
     pub card_threads: NonZeroUsize,
-    /// Waiting requests with cards.
     pub waiting_cards: NonZeroUsize,
 }
 
@@ -45,7 +42,6 @@ impl Default for EncoderOptions {
     }
 }
 
-/// Texts to encode.
 type Request = (Vec<String>, TextKind);
 
 /// A sentence encoder in this process. Its threads end when it is dropped.
@@ -58,15 +54,11 @@ pub struct Encoder {
 impl Encoder {
     /// Opens a model's folder, checks its files and encodes a sentence. Blocks while the weights are read, and holds
     /// them twice meanwhile. Symbolic links in the folder are followed.
-    ///
-    /// # Errors
-    /// One sentence that says what to do.
     pub fn open(folder: &Path, options: EncoderOptions) -> Result<Self, ModelError> {
         let files = ModelFiles::read(folder, &folder_name(folder), Links::Follow)?;
         Self::start(load(files)?, options)
     }
 
-    /// Starts the threads of a model.
     pub(super) fn start(model: Model, options: EncoderOptions) -> Result<Self, ModelError> {
         let model = Arc::new(model);
         let pool = |name, threads: NonZeroUsize, waiting: NonZeroUsize| {
@@ -94,7 +86,6 @@ impl Encoder {
         self.model.max_length
     }
 
-    /// How the vectors of tokens are combined.
     pub fn pooling(&self) -> Pooling {
         self.model.pooling
     }
@@ -138,7 +129,6 @@ pub(super) fn load(files: ModelFiles) -> Result<Model, ModelError> {
     one_thread("embed-load".to_owned())?.install(|| Model::load(files))
 }
 
-/// The name of a folder, for models without a name.
 pub(super) fn folder_name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole

@@ -1,7 +1,7 @@
 //! An encoder behind an HTTP endpoint with the API of OpenAI's embeddings.
 //!
 //! Requests go through guarded fetchers with their own allow lists, and responses are checked before use. Queries and
-//! cards share only the endpoint, neither slots nor connections, so that a search never waits for a batch of cards.
+//! cards share neither slots nor connections, so that a search never waits for a batch of cards.
 
 mod service;
 #[cfg(test)]
@@ -42,15 +42,12 @@ const FRAME_BYTES: usize = 16 * 1024;
 /// Text that is encoded to determine the length of the vectors.
 const TRIAL: &str = "An agent that books flights.";
 
-/// An endpoint, and the network targets that it may use.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointOptions {
     /// The whole URL for requests, such as `https://api.example.com/v1/embeddings`.
     pub url: String,
-    /// The model's name at the endpoint.
     pub model: String,
-    /// Length of the vectors, 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS). If absent, the model's own length,
-    /// which a trial request determines when the endpoint is opened.
+    /// 1 to [`MAX_DIMENSIONS`](crate::MAX_DIMENSIONS); if absent, what a trial request shows.
     pub dimensions: Option<usize>,
     /// Sent with every request.
     pub key: Option<Bearer>,
@@ -58,7 +55,7 @@ pub struct EndpointOptions {
     pub timeout: Duration,
     /// The guard's settings for this endpoint alone.
     pub guard: GuardConfig,
-    /// Additional root certificates, each as the text of a PEM file.
+    /// Each is the text of a PEM file.
     pub extra_ca: Vec<Vec<u8>>,
 }
 
@@ -73,7 +70,6 @@ pub enum OpenError {
     Trial(#[from] EmbedError),
 }
 
-/// An encoder behind an HTTP endpoint.
 pub struct Endpoint {
     service: Arc<Service>,
     model: ModelInfo,
@@ -81,15 +77,12 @@ pub struct Endpoint {
     cards: Lane,
 }
 
-/// Resources for texts of one kind.
 struct Lane {
     fetcher: Arc<Fetcher>,
     slots: Arc<Semaphore>,
-    /// Characters of each text that are sent.
     characters: usize,
 }
 
-/// Timeouts for each kind of text.
 #[derive(Debug, Clone, Copy)]
 struct Patience {
     query: Duration,
@@ -97,12 +90,7 @@ struct Patience {
 }
 
 impl Endpoint {
-    /// Opens an endpoint with these options. Sends one trial text if [`dimensions`](EndpointOptions::dimensions) are
-    /// not given.
-    ///
-    /// # Errors
-    /// [`OpenError::Configuration`] for a URL that its guard refuses and for invalid root certificates;
-    /// [`OpenError::Trial`] if the trial text could not be encoded.
+    /// Sends one trial text if [`dimensions`](EndpointOptions::dimensions) are not given.
     pub async fn open(
         options: &EndpointOptions,
         resolver: Arc<dyn Resolver>,
@@ -168,8 +156,7 @@ impl Endpoint {
     }
 }
 
-/// Limits of one request. The endpoint may compute until the end, so there is no shorter limit for the beginning of
-/// its response.
+/// The endpoint may compute until the end, so there is no shorter limit for the first byte.
 fn limits(total: Duration) -> FetchLimits {
     FetchLimits {
         first_byte: total,
@@ -220,9 +207,8 @@ impl Embedder for Endpoint {
         &self.model
     }
 
-    /// Cuts texts at 512 characters of a query and 8 000 of a card. A query continues until it is answered or times
-    /// out, even if its caller no longer waits: otherwise its connection would be lost, and the next query would need
-    /// another handshake and time out as well.
+    /// A query continues until it is answered or times out, even if its caller no longer waits: otherwise its
+    /// connection would be lost, and the next query would need another handshake and time out as well.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError> {
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -262,7 +248,6 @@ impl Embedder for Endpoint {
     }
 }
 
-/// The error when the program ends and aborts a request.
 fn stopping() -> EmbedError {
     EmbedError::Away("it is stopping".to_owned())
 }

@@ -13,9 +13,7 @@ use super::error::ModelError;
 use super::pooling::{self, Pooling};
 use super::prompts::{PROMPTS, Prompts};
 
-/// File with the vocabulary and the rules for splitting words.
 pub(super) const TOKENIZER: &str = "tokenizer.json";
-/// The file with the weights.
 pub(super) const WEIGHTS: &str = "model.safetensors";
 /// File that lists the steps from a text to a vector.
 pub(super) const MODULES: &str = "modules.json";
@@ -33,11 +31,9 @@ pub const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 /// Longest name of a model, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// Prefix of the digested data of every id. It identifies the arithmetic too, and is changed with any change beyond
-/// rounding.
+/// Prefix of the digested data of every id. Change it with any change of the arithmetic beyond rounding.
 const ID_DOMAIN: &[u8] = b"a2a-registry sentence encoder 1\n";
 
-/// Treatment of symbolic links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
     /// Followed: the folder was named by the operator, and download caches consist of links.
@@ -48,30 +44,23 @@ pub(super) enum Links {
 
 /// The settings of a model, and the files that determine its vectors.
 pub(super) struct ModelFiles {
-    /// The configuration of the network.
     pub config: BertConfig,
-    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
-    /// Most tokens of a text.
+    /// In tokens of a text.
     pub max_length: usize,
-    /// Whether texts are converted to lower case first.
     pub lowercase: bool,
-    /// Prefixes of texts.
     pub prompts: Prompts,
     /// Lower-case hexadecimal SHA-256 over the names and contents of the files.
     pub id: String,
     /// Display name, at most [`MAX_NAME`] visible characters.
     pub name: String,
-    /// The tokenizer.
     pub tokenizer: Vec<u8>,
-    /// The weights.
     pub weights: Vec<u8>,
     /// The other files, with the paths of [`Self::tokenizer`] and [`Self::weights`] within the folder.
     settings: Vec<(String, Vec<u8>)>,
     paths: [String; 2],
 }
 
-/// One step listed in [`MODULES`].
 #[derive(Deserialize)]
 struct Module {
     #[serde(default)]
@@ -80,7 +69,6 @@ struct Module {
     kind: String,
 }
 
-/// The content of [`LENGTH`].
 #[derive(Default, Deserialize)]
 struct Length {
     max_seq_length: Option<usize>,
@@ -102,10 +90,7 @@ impl Length {
 }
 
 impl ModelFiles {
-    /// Reads the files of a folder; `known_as` is the name of a model that has none of its own.
-    ///
-    /// # Errors
-    /// If a file is missing, too long, unreadable or unsupported, or files contradict each other.
+    /// `known_as` is the name of a model that has none of its own.
     pub fn read(folder: &Path, known_as: &str, links: Links) -> Result<Self, ModelError> {
         let mut settings = Vec::new();
         let mut optional = |name: &str| -> Result<Option<Vec<u8>>, ModelError> {

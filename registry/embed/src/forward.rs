@@ -16,7 +16,6 @@ use super::rows::{Bias, Norm, softmax};
 use super::tokens::Token;
 use super::weights::Weights;
 
-/// A BERT, ready for use.
 pub(super) struct Bert {
     hidden: usize,
     heads: usize,
@@ -40,7 +39,6 @@ struct Layer {
     output_norm: Norm,
 }
 
-/// A matrix product with a bias for each column.
 struct Dense {
     inputs: usize,
     outputs: usize,
@@ -49,10 +47,6 @@ struct Dense {
 }
 
 impl Bert {
-    /// Loads the network from its weights.
-    ///
-    /// # Errors
-    /// If a weight is missing, has another shape, or contains anything but finite numbers.
     pub fn load(config: &BertConfig, weights: &Weights) -> Result<Self, ModelError> {
         let table =
             |name: &str, rows| weights.table(&format!("embeddings.{name}"), rows, config.hidden);
@@ -75,9 +69,6 @@ impl Bert {
     }
 
     /// The output rows of all tokens of these texts, one text after the other, each row with `hidden` numbers.
-    ///
-    /// # Errors
-    /// If a token is unknown or a text is too long for this network.
     pub fn rows(&self, texts: &[Vec<Token>]) -> Result<Vec<f32>, &'static str> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut total = 0;

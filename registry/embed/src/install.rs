@@ -1,9 +1,8 @@
 //! Installs models in the data folder, and selects the one in use.
 //!
-//! Under `models/` each model has a folder named after the beginning of its id, and a small file names the one in
-//! use. Everything is written under a temporary name and renamed when it is complete, so a killed process leaves the
-//! models unchanged, and temporary files that the next installation removes. Old models are kept: vectors that were made
-//! with them may still be compared.
+//! Under `models/` each model has a folder named after the beginning of its id, and a small file names the one in use.
+//! Everything is written under a temporary name and renamed when it is complete, so a killed process leaves the models
+//! unchanged. Old models are kept: vectors that were made with them may still be compared.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -21,10 +20,8 @@ pub(super) const UNFINISHED: &str = ".installing-";
 /// Lock file of the installing process.
 const LOCK: &str = "lock";
 
-/// The result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
-    /// The installed model, now in use.
     pub model: InstalledModel,
     /// Whether it was already installed, so that nothing was copied.
     pub was_there: bool,
@@ -33,10 +30,7 @@ pub struct Installation {
 }
 
 /// Checks the model in a folder, following links, copies it into the data folder, which is created if necessary, and
-/// selects it. Blocks until this is done.
-///
-/// # Errors
-/// One sentence that says what to do; nothing has changed then.
+/// selects it. Blocks until this is done; on an error nothing has changed.
 pub fn install(data_dir: &Path, source: &Path) -> Result<Installation, ModelError> {
     let facts = std::fs::metadata(source).map_err(ModelError::unreadable(source))?;
     if !facts.is_dir() {
@@ -89,7 +83,6 @@ fn is_whole(folder: &Path, id: &str) -> bool {
         && ModelFiles::read(folder, "", Links::Refuse).is_ok_and(|files| files.id == id)
 }
 
-/// Writes a model's files and a description of it into a new folder.
 fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     let about = About {
         id: files.id.clone(),
@@ -116,7 +109,6 @@ fn write(files: &ModelFiles, folder: &Path) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Records which model is in use.
 fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
     let path = models.join(CURRENT);
     let written = || -> std::io::Result<()> {
@@ -133,7 +125,6 @@ fn make_current(models: &Path, model: &Path) -> Result<(), ModelError> {
     sync_folder(models)
 }
 
-/// Removes the remains of unfinished installations.
 fn clear_unfinished(models: &Path) -> Result<(), ModelError> {
     let entries = std::fs::read_dir(models).map_err(ModelError::unreadable(models))?;
     for entry in entries {

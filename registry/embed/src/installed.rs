@@ -11,9 +11,7 @@ use super::error::ModelError;
 use super::folder::{Links, ModelFiles};
 use super::pooling::Pooling;
 
-/// Folder of the models, within the data folder.
 const MODELS: &str = "models";
-/// The file that names the model in use.
 pub(super) const CURRENT: &str = "current";
 /// File that describes a model, so that its weights need not be read.
 pub(super) const ABOUT: &str = "about.json";
@@ -25,39 +23,28 @@ const MAX_NOTE_BYTES: u64 = 64 * 1024;
 /// Most models that are listed.
 pub const MAX_LISTED: usize = 1000;
 
-/// The description of an installed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Its id, as in [`super::ModelInfo`].
     pub id: String,
-    /// Display name.
     pub name: String,
-    /// Length of a vector.
     pub dimensions: usize,
-    /// Most tokens of a text.
     pub max_length: usize,
-    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
-    /// Total size of its files, in bytes.
+    /// Total size of its files.
     pub bytes: u64,
 }
 
-/// A model in the data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledModel {
-    /// Folder of the model.
     pub folder: PathBuf,
-    /// Whether it is the one in use.
     pub current: bool,
-    /// Its description; `None` if it is damaged.
+    /// `None` if it is damaged.
     pub about: Option<About>,
 }
 
 impl InstalledModel {
-    /// Opens the model like [`Encoder::open`], and checks that it is unchanged since its installation.
-    ///
-    /// # Errors
-    /// One sentence that says what to do.
+    /// Checks that the model is unchanged since its installation, and opens it like [`Encoder::open`].
     pub fn open(&self, options: EncoderOptions) -> Result<Encoder, ModelError> {
         let damaged = || ModelError::Damaged {
             path: self.folder.clone(),
@@ -73,9 +60,6 @@ impl InstalledModel {
 }
 
 /// The installed models by the names of their folders, at most [`MAX_LISTED`]; none if no model was ever installed.
-///
-/// # Errors
-/// If the data folder cannot be read.
 pub fn installed(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let entries = match std::fs::read_dir(&models) {
@@ -102,9 +86,6 @@ pub fn installed(data_dir: &Path) -> Result<Vec<InstalledModel>, ModelError> {
 }
 
 /// The model in use; `None` if no model was ever installed.
-///
-/// # Errors
-/// If the record of the model in use is unreadable, or the model is missing or damaged.
 pub fn current(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     let models = models_folder(data_dir);
     let Some(name) = current_name(&models)? else {
@@ -120,18 +101,15 @@ pub fn current(data_dir: &Path) -> Result<Option<InstalledModel>, ModelError> {
     Ok(Some(model))
 }
 
-/// Folder of the models.
 pub(super) fn models_folder(data_dir: &Path) -> PathBuf {
     data_dir.join(MODELS)
 }
 
-/// Folder of the model with this id.
 pub(super) fn folder_of(data_dir: &Path, id: &str) -> PathBuf {
     let short = id.get(..SHORT_ID).unwrap_or(id);
     models_folder(data_dir).join(short)
 }
 
-/// Reads the description of the model in a folder.
 pub(super) fn read_one(folder: &Path, current: bool) -> InstalledModel {
     let about = note(&folder.join(ABOUT)).ok().flatten();
     let about = about.and_then(|text| serde_json::from_str::<About>(&text).ok());

@@ -39,21 +39,18 @@ pub use pooling::Pooling;
 pub use prompts::MAX_PROMPT_BYTES;
 pub use tokens::MAX_TEXT_BYTES;
 
-/// Identity of the vectors of an embedder. Vectors of different models cannot be compared.
+/// Vectors of different models cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
     /// Lower-case hexadecimal SHA-256 of everything that determines the vectors.
     pub id: String,
-    /// Display name.
     pub name: String,
-    /// Length of a vector.
     pub dimensions: usize,
 }
 
-/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// A search query: short, and somebody waits for it.
+    /// Short, and somebody waits for it.
     Query,
     /// A description of an agent or a skill: as long as the model accepts, and nobody waits for it.
     Card,
@@ -76,17 +73,11 @@ pub enum EmbedError {
 /// Most texts of one call.
 pub const MAX_TEXTS: usize = 64;
 
-/// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync + std::fmt::Debug {
-    /// Identity of its vectors.
     fn model(&self) -> &ModelInfo;
 
-    /// A vector of unit length for each text, in order; at most [`MAX_TEXTS`]. Dropping the future cancels work that
-    /// has not started.
-    ///
-    /// # Errors
-    /// [`EmbedError`]; then there are no vectors at all.
+    /// A vector of unit length for each of at most [`MAX_TEXTS`] texts. Dropping it cancels work not yet begun.
     async fn embed(&self, texts: Vec<String>, kind: TextKind) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 

@@ -12,23 +12,16 @@ use super::tokens::{Token, Tokens};
 use super::weights::Weights;
 use super::{EmbedError, ModelInfo, TextKind};
 
-/// Most tokens of a query.
 pub const QUERY_TOKENS: usize = 64;
 
-/// Texts go through the network together until they have this many tokens. It limits the memory, and how long the
-/// encoder works for a caller that no longer waits.
+/// Tokens of a batch: it limits the memory, and the work for a caller that no longer waits.
 const BATCH_TOKENS: usize = 1024;
 
-/// Sentence for testing a model.
 const TRIAL: &str = "Find an agent that books flights and hotels.";
 
-/// A model in memory.
 pub(super) struct Model {
-    /// Identity of its vectors.
     pub info: ModelInfo,
-    /// Most tokens of a card.
     pub max_length: usize,
-    /// How the vectors of tokens are combined.
     pub pooling: Pooling,
     prompts: Prompts,
     tokens: Tokens,
@@ -36,10 +29,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Loads a model and tests it.
-    ///
-    /// # Errors
-    /// If a file does not load, sizes do not match, or the test sentence gives no vector.
+    /// Also encodes a test sentence.
     pub fn load(files: ModelFiles) -> Result<Self, ModelError> {
         let tokens = Tokens::load(&files)?;
         let BertConfig { hidden, .. } = files.config;
@@ -64,10 +54,7 @@ impl Model {
         Ok(model)
     }
 
-    /// The vectors of the texts, in order. Calls `given_up` between two batches.
-    ///
-    /// # Errors
-    /// If a text has no vector, or `given_up` returns true.
+    /// The vectors of the texts, in order. Calls `given_up` between two batches, and stops if it returns true.
     pub fn encode(
         &self,
         texts: &[String],

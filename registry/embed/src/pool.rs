@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use super::EmbedError;
 use super::error::ModelError;
 
-/// Message when a thread ends before its result is ready.
 const STOPPING: &str = "it is stopping";
 
 /// Threads for one kind of work. They end after their current job when the pool is dropped.
@@ -27,7 +26,6 @@ pub(super) struct Pool<I, O> {
 struct Shared<I, O> {
     state: Mutex<PoolState<I, O>>,
     news: Condvar,
-    /// Most waiting jobs.
     waiting: usize,
 }
 
@@ -42,11 +40,8 @@ struct Job<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
-    /// Starts `threads` threads called `name-0`, `name-1`, … for which at most `waiting` jobs wait. `work` gets a
-    /// job, and a function that tells whether its caller still waits.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
+    /// Starts `threads` threads called `name-0`, `name-1`, … for which at most `waiting` jobs wait. `work` gets a job,
+    /// and a function that tells whether its caller still waits.
     pub fn start(
         name: &'static str,
         threads: NonZeroUsize,
@@ -78,10 +73,7 @@ impl<I: Send + 'static, O: Send + 'static> Pool<I, O> {
         })
     }
 
-    /// Runs a job and returns its result. Dropping the future cancels a job that has not started.
-    ///
-    /// # Errors
-    /// If the limit of waiting jobs is reached, the work fails, or the threads end.
+    /// Dropping the future cancels a job that has not started.
     pub async fn ask(&self, input: I) -> Result<O, EmbedError> {
         let (answer, waits) = oneshot::channel();
         {
@@ -152,10 +144,6 @@ impl<I, O> Drop for Pool<I, O> {
     }
 }
 
-/// A rayon pool with one thread of this name.
-///
-/// # Errors
-/// If the thread cannot be started.
 pub(super) fn one_thread(name: String) -> Result<rayon::ThreadPool, ModelError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(1)

@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ModelError;
 
-/// A pooling method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
-    /// Their mean.
     Mean,
     /// The first vector, which represents the whole text.
     Cls,
@@ -17,7 +15,6 @@ pub enum Pooling {
 }
 
 impl Pooling {
-    /// The name of the method.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -77,9 +74,6 @@ struct Written {
 }
 
 /// Reads the pooling method of vectors with `width` numbers from `file`.
-///
-/// # Errors
-/// If it names no method, several, or an unknown one, or another length.
 pub(super) fn read(file: &str, bytes: &[u8], width: usize) -> Result<Pooling, ModelError> {
     let written: Written =
         serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(file, error))?;

@@ -9,7 +9,6 @@ use pulp::{Arch, Simd, WithSimd};
 /// Adjacent registers that hold the sums of one row.
 const REGISTERS: usize = 3;
 
-/// A matrix by which rows are multiplied.
 pub(super) struct Matrix {
     inputs: usize,
     outputs: usize,
@@ -20,8 +19,7 @@ pub(super) struct Matrix {
     arch: Arch,
 }
 
-/// Rows of a larger table: its numbers from the beginning of the first row, and the distance from one row to the
-/// next.
+/// Rows of a larger table: its numbers from the first row on, and the distance from one row to the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<T> {
     pub numbers: T,
@@ -29,7 +27,6 @@ pub(super) struct Rows<T> {
 }
 
 impl Matrix {
-    /// A matrix with the given numbers, by input and output.
     pub fn new(inputs: usize, outputs: usize, number: impl Fn(usize, usize) -> f32) -> Self {
         Self::for_level(Arch::new(), inputs, outputs, number)
     }

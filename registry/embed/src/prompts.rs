@@ -7,7 +7,6 @@ use serde::Deserialize;
 use super::TextKind;
 use super::error::ModelError;
 
-/// Name of the file.
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 
 /// Longest prompt in bytes, so that most of a query's tokens are its own.
@@ -24,7 +23,6 @@ pub(super) struct Prompts {
     card: String,
 }
 
-/// The file's members.
 #[derive(Deserialize)]
 struct Written {
     prompts: Option<BTreeMap<String, String>>,
@@ -32,10 +30,6 @@ struct Written {
 }
 
 impl Prompts {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// If it is malformed, names a prompt that it does not have, or has one that is too long.
     pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
         let written: Written =
             serde_json::from_slice(bytes).map_err(|error| ModelError::malformed(PROMPTS, error))?;
@@ -63,7 +57,6 @@ impl Prompts {
         })
     }
 
-    /// The prefix of a text of this kind.
     pub fn before(&self, kind: TextKind) -> &str {
         match kind {
             TextKind::Query => &self.query,

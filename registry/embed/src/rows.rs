@@ -9,14 +9,11 @@ const LANES: usize = 16;
 
 /// Adds a bias to each column, and applies the activation function.
 pub(super) struct Bias {
-    /// The bias of each column.
     pub numbers: Vec<f32>,
-    /// The activation function, if there is one.
     pub activation: Option<Activation>,
 }
 
 impl Bias {
-    /// Adds the bias and applies the activation function.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]
@@ -39,16 +36,12 @@ impl Bias {
 
 /// Layer norm: normalises each row to mean 0 and variance 1, then scales and shifts its columns.
 pub(super) struct Norm {
-    /// Scale of each column.
     pub scale: Vec<f32>,
-    /// Shift of each column.
     pub shift: Vec<f32>,
-    /// Added to the variance.
     pub epsilon: f32,
 }
 
 impl Norm {
-    /// Normalises rows.
     pub fn apply(&self, numbers: &mut [f32]) {
         widened(
             #[inline(always)]
@@ -112,8 +105,7 @@ fn gelu_by_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-/// The error function with an error of at most 1e-6: a rational approximation without branches, so that the compiler
-/// vectorises the loop around it.
+/// The error function to 1e-6: a rational approximation without branches, so that the loop around it is vectorised.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     const ABOVE: [f32; 7] = [

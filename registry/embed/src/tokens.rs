@@ -5,14 +5,11 @@ use tokenizers::{PostProcessor, Tokenizer, TruncationDirection};
 use super::error::{ModelError, first_line};
 use super::folder::{ModelFiles, TOKENIZER};
 
-/// Bytes of a text that are read. Even the longest text of a model with long tokens is shorter, and splitting a text
-/// takes time for all of it.
+/// Bytes of a text that are read: more than any model uses, since splitting takes time for all of it.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// A token of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Its number in the vocabulary.
     pub id: u32,
     /// Its type; a single text has only one.
     pub kind: u32,
@@ -27,10 +24,6 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Loads the tokenizer from a model's files.
-    ///
-    /// # Errors
-    /// If it does not load or does not match the network.
     pub fn load(files: &ModelFiles) -> Result<Self, ModelError> {
         let mut tokenizer = Tokenizer::from_bytes(&files.tokenizer)
             .map_err(|error| ModelError::malformed(TOKENIZER, error))?;
@@ -73,11 +66,7 @@ impl Tokens {
         })
     }
 
-    /// The tokens of a text, at most `longest` (at least [`super::config::MIN_POSITIONS`]) including the special
-    /// ones.
-    ///
-    /// # Errors
-    /// The tokenizer's error.
+    /// The tokens of a text, at most `longest` (at least [`super::config::MIN_POSITIONS`]) including the special ones.
     pub fn of(&self, text: &str, longest: usize) -> Result<Vec<Token>, String> {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         let said = |error: tokenizers::Error| first_line(&error.to_string());

@@ -14,7 +14,6 @@ const ANY: &str = "embeddings.word_embeddings.weight";
 /// Length of the number at the beginning of the file that gives the header's length.
 const LENGTH_BYTES: usize = 8;
 
-/// A file of weights.
 pub(super) struct Weights {
     bytes: Vec<u8>,
     /// Offset of the numbers.
@@ -24,10 +23,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Takes the file's bytes and holds them until it is dropped. Weights are copied out of it.
-    ///
-    /// # Errors
-    /// If it is not a safetensors file or has no BERT.
+    /// Holds the file's bytes until it is dropped. Weights are copied out of it.
     pub fn open(bytes: Vec<u8>) -> Result<Self, ModelError> {
         // This checks that every tensor lies within the file and has the length of its shape.
         let (header, stored) = SafeTensors::read_metadata(&bytes)
@@ -44,20 +40,15 @@ impl Weights {
         })
     }
 
-    /// A matrix with these numbers of rows and columns, row by row.
-    ///
-    /// # Errors
-    /// If it is missing, has another shape or type, or contains anything but finite numbers.
+    /// A matrix with these numbers of rows and columns, row by row. Fails unless all numbers are finite.
     pub fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Vec<f32>, ModelError> {
         self.numbers(name, &[rows, columns])
     }
 
-    /// A vector of this length.
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, ModelError> {
         self.numbers(name, &[length])
     }
 
-    /// Whether there is a weight with this name.
     pub fn holds(&self, name: &str) -> bool {
         self.info(name).is_some()
     }

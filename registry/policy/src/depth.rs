@@ -1,19 +1,17 @@
 //! How deep a policy is nested, and how large it is: Cedar reads, rewrites and drops conditions by recursion, and a stack
 //! has an end.
 
-/// Brackets within brackets.
+/// Depth of brackets within brackets.
 pub(crate) const MAX_BRACKETS: usize = 100;
 /// Signs of operators, each of which can make a condition one level deeper.
 pub(crate) const MAX_OPERATORS: usize = 500;
 /// The stack on which policies are read. Only what is used of it takes memory.
 const STACK: usize = 256 * 1024 * 1024;
 
-/// How much work a policy is to read and to evaluate, counted in its text.
+/// The work of reading and evaluating a policy, measured by its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextSize {
-    /// Brackets within brackets.
     depth: usize,
-    /// Signs of operators.
     operators: usize,
     /// Words, numbers and texts: each is a value or a name in a condition.
     pub(crate) terms: usize,
@@ -32,7 +30,7 @@ impl TextSize {
         let mut is_pattern = false;
         while let Some(character) = rest.next() {
             if character.is_alphanumeric() || character == '_' {
-                // No word that counts is longer.
+                // Longer words do not count.
                 if word.len() < 8 {
                     word.push(character);
                 }
@@ -92,7 +90,7 @@ pub(crate) fn is_too_deep(text: &str) -> bool {
     size.depth > MAX_BRACKETS || size.operators > MAX_OPERATORS
 }
 
-/// The result of what reads policies, on a thread with enough stack; `None` where there is no room for one.
+/// Reads policies on a thread with enough stack; `None` where there is no memory for one.
 pub(crate) fn with_room<T: Send>(read: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);

@@ -9,21 +9,19 @@ use crate::policy::{Effect, Mode, Policy};
 use crate::principal::Principal;
 use crate::set::PolicySet;
 
-/// The policies of a set that match a resource, by their places in the set; those that are off are in neither list.
+/// The policies of a set that match a resource, by their places in the set, apart from those that are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matches {
-    /// Those whose conditions hold.
+    /// Policies whose conditions hold.
     pub matching: BTreeSet<u16>,
-    /// Those whose conditions could not be evaluated: each counts as a forbid.
+    /// Policies whose conditions could not be evaluated: each counts as a forbid.
     pub failed: BTreeSet<u16>,
 }
 
-/// A decision, with the policies that it follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is allowed.
     pub allowed: bool,
-    /// The policies: where it is allowed the permits, else the forbids; none where nothing permits.
+    /// If it is allowed the permits, otherwise the forbids; none if nothing permits.
     pub policies: Vec<String>,
 }
 
@@ -36,7 +34,6 @@ impl Matches {
 }
 
 impl PolicySet {
-    /// The places of the forbids with these identifiers.
     pub fn places_of_forbids(&self, ids: &[&str]) -> BTreeSet<u16> {
         if ids.is_empty() {
             return BTreeSet::new();
@@ -49,7 +46,7 @@ impl PolicySet {
             .collect()
     }
 
-    /// What somebody may do with a resource that these policies match. `waived` are forbids that do not count.
+    /// What a principal may do with a resource that these policies match. `waived` are forbids that do not count.
     pub fn verdict(
         &self,
         action: Action,

@@ -7,19 +7,16 @@ use miette::Diagnostic;
 /// Why a policy is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The policy's identifier.
     pub policy: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// That line of the policy, cut to 120 characters.
+    /// That line, cut to 120 characters.
     pub excerpt: String,
-    /// What is wrong.
     pub message: String,
 }
 
-/// Characters of a line that a fault shows.
 const EXCERPT: usize = 120;
 
 impl fmt::Display for Fault {

@@ -1,7 +1,7 @@
 //! Policies in Cedar: compiled, checked, and evaluated once for each agent.
 //!
-//! Who asks stands in a policy's scope alone, so that the policies that match an agent are found without knowing who will
-//! ask. A decision is then an intersection of two small sets: the policies that match the agent, and the policies whose scope
+//! The principal is in a policy's scope alone, so that the policies that match an agent are found without knowing who
+//! will ask. A decision intersects two small sets: the policies that match the agent, and the policies whose scope
 //! holds the caller (docs/governance.md#policies).
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

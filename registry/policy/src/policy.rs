@@ -16,27 +16,24 @@ use crate::principal::PrincipalScope;
 /// A policy as somebody writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyText {
-    /// Its identifier in the set: 1 to 64 of `a` to `z`, digits, `.`, `_` and `-`, the first a letter or a digit.
+    /// 1 to 64 of `a` to `z`, digits, `.`, `_` and `-`, the first a letter or a digit.
     pub id: String,
-    /// Its text in Cedar, one policy.
+    /// One policy in Cedar.
     pub text: String,
 }
 
-/// Whether a policy acts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It is kept and not evaluated.
+    /// Kept, and not evaluated.
     Off,
-    /// It is evaluated and decides nothing.
+    /// Evaluated, and decides nothing.
     DryRun,
-    /// It decides.
     #[default]
     Enforce,
 }
 
 impl Mode {
-    /// Its name in `@mode("…")`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -46,18 +43,16 @@ impl Mode {
     }
 }
 
-/// What a policy does where it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It permits, unless another forbids.
+    /// Decides unless another one forbids.
     Permit,
-    /// It forbids, whatever permits.
+    /// Decides whatever others permit.
     Forbid,
 }
 
 impl Effect {
-    /// Its word in Cedar.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Permit => "permit",
@@ -66,43 +61,30 @@ impl Effect {
     }
 }
 
-/// A policy of a set, checked.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Its identifier.
     pub id: String,
-    /// Its text, as it was written.
     pub text: String,
-    /// Whether it acts.
     pub mode: Mode,
-    /// What it does.
     pub effect: Effect,
-    /// What it is about.
     pub actions: Vec<Action>,
-    /// Whom it is about.
     pub scope: PrincipalScope,
     /// Whether it matches some resources only.
     pub conditional: bool,
-    /// Whether it stands beside every set, and was not written by anybody.
+    /// Whether it belongs to every set, as part of the program.
     pub is_shipped: bool,
     /// Whether its condition asks which collections hold the agent.
     pub(crate) asks_about_collections: bool,
-    /// Whether it names its actions.
     pub(crate) names_actions: bool,
-    /// The policy as Cedar has read it.
     pub(crate) read: CedarPolicy,
-    /// The same policy as a permit for everybody: where it is satisfied, the policy matches. One without conditions has none.
+    /// The same policy as a permit for everybody: if it is satisfied, the policy matches. `None` without conditions.
     pub(crate) question: Option<CedarPolicy>,
 }
 
-/// Characters of an identifier.
 const MAX_ID: usize = 64;
 
 impl Policy {
-    /// Reads a policy and checks all of it that needs no schema.
-    ///
-    /// # Errors
-    /// The first fault.
+    /// Reads a policy and checks all of it that needs no schema. Returns the first fault.
     pub(crate) fn read(written: &PolicyText) -> Result<Self, Fault> {
         let PolicyText { id, text } = written;
         let whole = |message: &str| Fault::of_whole(id, text, message);
@@ -167,14 +149,13 @@ impl Policy {
     }
 }
 
-/// A policy in Cedar's own JSON form as a permit for everybody.
+/// The policy as a permit for everybody, made in Cedar's own JSON form.
 fn question_of(mut est: Value) -> Option<CedarPolicy> {
     est["effect"] = json!("permit");
     est["principal"] = json!({"op": "All"});
     CedarPolicy::from_json(None, est).ok()
 }
 
-/// Whether this names a policy.
 fn is_identifier(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = id.as_bytes();
@@ -185,7 +166,6 @@ fn is_identifier(id: &str) -> bool {
             .all(|byte| plain(*byte) || b"._-".contains(byte))
 }
 
-/// The mode of a policy, or the text that is none.
 fn mode_of(policy: &CedarPolicy) -> Result<Mode, String> {
     match policy.annotation("mode") {
         None | Some("enforce") => Ok(Mode::Enforce),
@@ -195,7 +175,6 @@ fn mode_of(policy: &CedarPolicy) -> Result<Mode, String> {
     }
 }
 
-/// The actions that a policy's scope names.
 fn actions_of(policy: &CedarPolicy) -> Vec<Action> {
     let named = |entity: &EntityUid| Action::parse(entity.id().unescaped());
     match policy.action_constraint() {
@@ -234,10 +213,6 @@ fn mentions_attribute(condition: &Value, name: &str) -> bool {
     }
 }
 
-/// An entity of one of the schema's types.
-///
-/// # Errors
-/// Where the type is no identifier, which ours are.
 pub(crate) fn entity(kind: &str, id: &str) -> Result<EntityUid, String> {
     let kind = cedar_policy::EntityTypeName::from_str(kind).map_err(|error| error.to_string())?;
     Ok(EntityUid::from_type_name_and_id(

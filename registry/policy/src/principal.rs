@@ -2,20 +2,20 @@
 
 use cedar_policy::{EntityUid, PrincipalConstraint};
 
-/// Who asks: an account with its groups, or an anonymous client.
+/// An account with its groups, or an anonymous client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Principal {
-    /// The account's name; `None` for an anonymous client.
+    /// `None` for an anonymous client.
     pub account: Option<String>,
-    /// The identifiers of its groups, as policies name them.
+    /// As policies name them.
     pub groups: Vec<String>,
 }
 
-/// The identifier of anonymous clients as an account. It never stands for an account of that name.
+/// The account id of anonymous clients. It never stands for an account of that name.
 pub const ANONYMOUS: &str = "anonymous";
 
 impl Principal {
-    /// The identifier of a group: one that an admin has set has no issuer.
+    /// A group that an admin has set has no issuer.
     pub fn group(issuer: Option<&str>, name: &str) -> String {
         match issuer {
             Some(issuer) => format!("{issuer}#{name}"),
@@ -24,21 +24,17 @@ impl Principal {
     }
 }
 
-/// Whom a policy is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PrincipalScope {
     /// Everybody, anonymous clients too.
     Everybody,
-    /// The account with this name.
     Account(String),
-    /// The members of this group.
     Group(String),
-    /// Nobody: an account that should be a group, or the other way round.
+    /// An account where a group is required, or the reverse.
     Nobody,
 }
 
 impl PrincipalScope {
-    /// Reads the scope of a policy.
     pub(crate) fn of(constraint: &PrincipalConstraint) -> Self {
         match constraint {
             PrincipalConstraint::Any => Self::Everybody,
@@ -68,7 +64,6 @@ impl PrincipalScope {
         }
     }
 
-    /// Whether it holds somebody.
     pub fn holds(&self, principal: &Principal) -> bool {
         match self {
             Self::Everybody => true,

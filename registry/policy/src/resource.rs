@@ -8,15 +8,13 @@ use cedar_policy::{Entity, EntityUid, RestrictedExpression};
 
 use crate::policy::entity;
 
-/// The facts about an agent that policies may ask for. The schema says what each one means.
+/// The facts about an agent that policies may use. The schema says what each one means.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the schema has the documentation")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an attribute of the schema"
 )]
 pub struct AgentFacts {
-    /// Its identifier.
     pub id: String,
     pub domain: String,
     pub verified: bool,
@@ -25,7 +23,7 @@ pub struct AgentFacts {
     pub labels: Vec<String>,
     pub provider: String,
     pub skills: Vec<String>,
-    /// The names of the skills; no attribute, but collections know an agent by their words.
+    /// Not an attribute, but collections match an agent by these words.
     pub skill_names: Vec<String>,
     pub tags: Vec<String>,
     pub capabilities: Vec<String>,
@@ -48,14 +46,12 @@ pub struct AgentFacts {
     pub change: String,
 }
 
-/// Who says which collections hold an agent.
 pub trait Collections: std::fmt::Debug + Send + Sync {
     /// The names of the collections that hold an agent with these facts.
     fn holding(&self, agent: &AgentFacts) -> Vec<String>;
 }
 
 impl AgentFacts {
-    /// The values that the agent has of a facet.
     pub fn values(&self, facet: Facet) -> Vec<String> {
         let one = |value: &str| vec![value.to_owned()];
         match facet {
@@ -81,16 +77,12 @@ impl AgentFacts {
         }
     }
 
-    /// The trust level; `None` if the agent has none.
     pub fn trust_level(&self) -> Option<TrustLevel> {
         let level = usize::try_from(self.trust).ok()?;
         TrustLevel::ALL.get(level).copied()
     }
 
     /// The agent as Cedar's entities, itself first; `collections` hold it.
-    ///
-    /// # Errors
-    /// What Cedar says against a value, which none of ours gives it reason for.
     pub(crate) fn entities(
         &self,
         collections: &[String],
@@ -106,10 +98,6 @@ impl AgentFacts {
     }
 }
 
-/// A domain as Cedar's entities.
-///
-/// # Errors
-/// What Cedar says against its name, which none of ours gives it reason for.
 pub(crate) fn domain_entities(name: &str) -> Result<(EntityUid, Vec<Entity>), String> {
     let id = entity("Domain", name)?;
     Ok((id.clone(), vec![domain(id, name)?]))

@@ -18,27 +18,24 @@ use crate::resource::{AgentFacts, Collections, domain_entities};
 
 /// The schema of everything that policies may speak about.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
-/// Policies of a set.
 pub const MAX_POLICIES: usize = 1_000;
-/// Bytes of one policy.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
-/// Words, numbers and texts in the policies of a set that is made: each is read, and evaluated for each agent.
+/// Words, numbers and texts in all policies of a new set: each is read, and evaluated for each agent.
 pub const MAX_TERMS: usize = 20_000;
-/// Characters in the patterns of `like` of a set that is made: each may be compared with each character of a text.
+/// Characters in the patterns of `like` of a new set: each may be compared with each character of a text.
 pub const MAX_PATTERN_CHARS: usize = 20_000;
-/// Faults that are told of one set.
 const MAX_FAULTS: usize = 50;
 
-/// A set of policies, compiled. A clone shares what was compiled.
+/// A clone shares what was compiled.
 #[derive(Debug, Clone)]
 pub struct PolicySet {
     number: u64,
     compiled: Arc<Compiled>,
-    /// Who says which collections hold an agent, where a policy asks for that; without anybody none does.
+    /// Answers policies that use collections; without it, no collection holds any agent.
     collections: Option<Arc<dyn Collections>>,
 }
 
-/// What is the same whatever number the set has.
+/// Everything but the number of the set.
 #[derive(Debug)]
 struct Compiled {
     policies: Vec<Policy>,
@@ -50,25 +47,18 @@ struct Compiled {
 /// The policies about one action, each as a permit for everybody under its place in the set.
 #[derive(Debug, Default)]
 struct Questions {
-    /// Those with conditions.
     conditional: CedarSet,
     /// Those that match every resource.
     always: BTreeSet<u16>,
 }
 
 impl PolicySet {
-    /// Compiles a set under a number, and checks it against the schema.
-    ///
-    /// # Errors
-    /// Every fault, at most fifty.
+    /// Compiles a set under a number, and checks it against the schema. Returns every fault, at most fifty.
     pub fn compile(number: u64, written: &[PolicyText]) -> Result<Self, Vec<Fault>> {
         Self::compile_beside(number, written, &[])
     }
 
-    /// Compiles a set with policies that stand beside every set; a policy of the same identifier replaces one of them.
-    ///
-    /// # Errors
-    /// Every fault, at most fifty.
+    /// Compiles a set together with shipped policies; a written policy replaces a shipped one with the same identifier.
     pub fn compile_beside(
         number: u64,
         written: &[PolicyText],
@@ -92,7 +82,7 @@ impl PolicySet {
             let is_replaced = |one: &&PolicyText| written.iter().any(|other| other.id == one.id);
             let beside = shipped.iter().filter(|one| !is_replaced(one));
             let written = written.iter().map(|one| (one, false));
-            // Last, so that the places of those that are written are the same whatever is shipped.
+            // Shipped policies come last, so that the places of written ones do not depend on them.
             for (one, is_shipped) in written.chain(beside.map(|one| (one, true))) {
                 match Policy::read(one) {
                     Ok(policy) => policies.push(Policy {
@@ -128,13 +118,11 @@ impl PolicySet {
         })
     }
 
-    /// The same policies under another number.
     #[must_use]
     pub fn with_number(self, number: u64) -> Self {
         Self { number, ..self }
     }
 
-    /// The same set, asking about these collections.
     #[must_use]
     pub fn asking(self, collections: Arc<dyn Collections>) -> Self {
         Self {
@@ -143,7 +131,7 @@ impl PolicySet {
         }
     }
 
-    /// The same set, asking about the collections that another one asks about.
+    /// The same set, with the collections of another one.
     #[must_use]
     pub fn asking_like(self, other: &Self) -> Self {
         match other.collections.clone() {
@@ -152,18 +140,16 @@ impl PolicySet {
         }
     }
 
-    /// Whether a policy that is not off asks which collections hold an agent.
     pub fn asks_about_collections(&self) -> bool {
         let mut policies = self.policies().iter();
         policies.any(|policy| policy.mode != Mode::Off && policy.asks_about_collections)
     }
 
-    /// Its number.
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Its policies in their order; a place in it is what [`Matches`] speaks of.
+    /// In order; [`Matches`] refers to their places.
     pub fn policies(&self) -> &[Policy] {
         &self.compiled.policies
     }
@@ -174,7 +160,7 @@ impl PolicySet {
         placed.filter(move |(_, policy)| policy.actions.contains(&action))
     }
 
-    /// Whether every policy about an action that is not off matches every resource, so that nothing need be evaluated.
+    /// Whether every policy about an action that is not off matches every resource, so that nothing needs evaluation.
     pub fn is_plain(&self, action: Action) -> bool {
         let mut about = self.about(action);
         about.all(|(_, policy)| policy.mode == Mode::Off || !policy.conditional)
@@ -191,7 +177,7 @@ impl PolicySet {
         self.compiled.tried.contains(&action)
     }
 
-    /// Whether a policy that decides permits an action to somebody, if only for some resources.
+    /// Whether a policy in force permits an action to anybody, if only for some resources.
     pub fn permits(&self, action: Action) -> bool {
         let mut about = self.about(action);
         about.any(|(_, policy)| policy.decides(Effect::Permit))
@@ -212,7 +198,7 @@ impl PolicySet {
         about.any(|(_, policy)| permits(policy)) && !forbids
     }
 
-    /// Whether it matters to an action who asks.
+    /// Whether the decision on an action depends on the principal.
     pub fn asks_who(&self, action: Action) -> bool {
         let mut about = self.about(action);
         about.any(|(_, policy)| {
@@ -220,7 +206,6 @@ impl PolicySet {
         })
     }
 
-    /// The policies about an action that match an agent.
     pub fn matches(&self, action: Action, agent: &AgentFacts) -> Matches {
         self.matching(action, || {
             let asked = self.collections.as_ref();
@@ -229,7 +214,6 @@ impl PolicySet {
         })
     }
 
-    /// The policies about registering that match a domain.
     pub fn matches_domain(&self, name: &str) -> Matches {
         self.matching(Action::Register, || domain_entities(name))
     }
@@ -291,7 +275,6 @@ impl Questions {
     }
 }
 
-/// The place in the set that a question's identifier is.
 fn place_of(question: &PolicyId) -> Option<u16> {
     let place: &str = question.as_ref();
     place.parse().ok()
@@ -313,7 +296,7 @@ fn request(principal: EntityUid, action: Action, resource: EntityUid) -> Result<
         .map_err(|error| error.to_string())
 }
 
-/// The faults of a set that is too large or names a policy twice.
+/// Faults of a set that is too large or has an identifier twice.
 fn limits(written: &[PolicyText]) -> Vec<Fault> {
     let mut faults = Vec::new();
     if let Some(one) = written.get(MAX_POLICIES) {
@@ -343,8 +326,7 @@ fn limits(written: &[PolicyText]) -> Vec<Fault> {
     faults
 }
 
-/// The faults of a set that would take too long to read, or to evaluate for an agent. A set that was kept before this was
-/// bounded is read all the same.
+/// Faults of a set that takes too long to read or evaluate. A set stored before this limit existed is still read.
 pub fn cost_faults(written: &[PolicyText]) -> Vec<Fault> {
     let (mut terms, mut pattern_chars) = (0, 0);
     for one in written {
@@ -367,8 +349,7 @@ pub fn cost_faults(written: &[PolicyText]) -> Vec<Fault> {
     Vec::new()
 }
 
-/// The faults that Cedar's strict validation finds. A policy that names no action is checked for the actions that it is
-/// about.
+/// The faults that Cedar's strict validation finds. A policy that names no action is checked for those it means.
 fn validate(policies: &[Policy]) -> Vec<Fault> {
     let unnamed: Vec<&str> = SCHEMA
         .split_inclusive('\n')
@@ -411,9 +392,6 @@ fn validate_by<'a>(schema: &str, policies: impl Iterator<Item = &'a Policy> + Cl
 }
 
 /// A policy's text in Cedar's usual form.
-///
-/// # Errors
-/// What Cedar says against it.
 pub fn formatted(text: &str) -> Result<String, String> {
     if is_too_deep(text) {
         return Err("it is nested too deep".to_owned());

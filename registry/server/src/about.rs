@@ -1,5 +1,5 @@
-//! The page about this registry: what it is, what its words on trust mean, what it holds, and the policy for crawling,
-//! which the crawler's user agent links to.
+//! The page about this registry: what it is, what its trust levels mean, what it holds, and its crawling policy, which
+//! the crawler's user agent links to.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
@@ -15,33 +15,29 @@ use crate::pages::text::ADDRESS;
 use crate::pages::{self, text, trust};
 use crate::search::overview::{Overview, overview};
 
-/// The most protocol versions shown.
 const PROTOCOLS: usize = 8;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "about.html")]
 pub(crate) struct AboutPage {
     frame: Frame,
-    /// What the caller may find here; `None` while the index cannot be read.
+    /// What the caller may find here; `None` if the index cannot be read.
     overview: Option<Overview>,
     ladder: &'static [(&'static str, &'static str)],
-    /// The record by which a domain opts out, for an example.
+    /// An example of the DNS record by which a domain opts out.
     record: String,
     contact: Option<ContactView>,
-    /// The protocols that this registry itself speaks, with their versions.
     dialects: Vec<DialectView>,
     version: &'static str,
 }
 
-/// Where the operator can be reached.
 struct ContactView {
     label: String,
-    /// The address to link to, if it is one of the web or of mail.
+    /// Set only for a web or mail address.
     link: Option<String>,
 }
 
-/// Shows it. The crawler's user agent names the second address.
+/// The crawler's user agent names the second address.
 pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
     let overview = match overview(&context, &visitor.caller).await {
         Ok(overview) => Some(overview),
@@ -61,7 +57,6 @@ pub(crate) async fn show(context: web::Data<Context>, visitor: Visitor) -> HttpR
 }
 
 impl AboutPage {
-    /// The page of a registry with that host name.
     pub(crate) fn new(
         frame: Frame,
         overview: Option<Overview>,

@@ -24,22 +24,20 @@ pub(crate) struct ShownCard<'a> {
     pub(crate) card: &'a AgentCard,
     pub(crate) binding: &'a KeyBinding,
     pub(crate) is_of_verified_domain: bool,
-    /// The methods by which the domain is verified, with spaces between.
+    /// The methods that prove the domain, separated by spaces.
     pub(crate) proof_methods: &'a str,
     /// Whether the content is the domain's own, or was admitted for it.
     pub(crate) is_admitted: bool,
-    /// How it differs from what was approved; `None` where nothing was.
+    /// The change from the approved content; `None` if nothing was approved.
     pub(crate) change: Option<ChangeClass>,
 }
 
-/// A finding, as far as policies ask for it.
 #[derive(Deserialize)]
 struct BrokenRule {
     rule: String,
 }
 
 impl ShownCard<'_> {
-    /// The facts about the agent that policies may ask for.
     pub(crate) fn facts(&self, rules: &Rules) -> AgentFacts {
         let (agent, card, version) = (self.agent, self.card, self.version);
         let interfaces = &card.interfaces;
@@ -86,13 +84,12 @@ impl ShownCard<'_> {
     }
 }
 
-/// The words of a text.
 pub(crate) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The host of an interface. An address without one, such as `host:port`, stands as a whole, so that a policy that lists the
-/// hosts which it permits does not pass over it.
+/// The host of an interface. An address without one, such as `host:port`, is returned whole, so that a policy that
+/// lists the permitted hosts does not miss it.
 fn endpoint_host(interface: &Interface) -> String {
     let url = Url::parse(&interface.url).ok();
     let host = url.as_ref().and_then(Url::host_str);
@@ -100,7 +97,7 @@ fn endpoint_host(interface: &Interface) -> String {
     host.unwrap_or(&interface.url).to_owned()
 }
 
-/// The word by which policies know a change: `first` where nothing was approved.
+/// The name of a change in policies: `first` if nothing was approved.
 pub(crate) fn change_word(change: Option<ChangeClass>) -> &'static str {
     change.map_or("first", ChangeClass::as_str)
 }
@@ -123,14 +120,12 @@ pub(crate) fn trust_of(
     (level, signature)
 }
 
-/// The name of a card's provider; empty where it has none.
 pub(crate) fn organization(card: &AgentCard) -> String {
     let provider = card.provider.as_ref();
     let organization = provider.and_then(|provider| provider.organization.clone());
     organization.unwrap_or_default()
 }
 
-/// These values in their order, each once.
 pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     values
@@ -139,7 +134,6 @@ pub(crate) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> 
         .collect()
 }
 
-/// The labels that curators have set.
 pub(crate) fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
     serde_json::from_str(&agent.labels).unwrap_or_default()
 }

@@ -20,14 +20,13 @@ use crate::pages::problems;
 use crate::plain_routes::{self, PLAIN_ROUTES};
 use crate::routes;
 
-/// All routes with their methods, shared by the workers of a process.
+/// Shared by the workers of a process.
 static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
     let operations = operations::all().iter();
     let handlers = operations.map(|one| (one.id.as_str(), one.method.as_str(), one.path.as_str()));
     Addresses::new(handlers, PLAIN_ROUTES)
 });
 
-/// The whole interface as an actix application: every route, with its middleware.
 pub fn application(
     state: web::Data<State>,
 ) -> actix_web::App<

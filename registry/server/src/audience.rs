@@ -1,7 +1,7 @@
-//! Audiences: the groups that something is shown to, kept by their ids and written as policies name groups.
+//! Audiences: the groups that something is shown to, stored by id and written as policies name groups.
 //!
-//! A group is its origin and its name together: `NAME` is one that an admin has set, `ORIGIN#NAME` one of another origin. A
-//! group that is made again under an old name is another one.
+//! A group is identified by its origin and its name: `NAME` is one that an admin has set, `ORIGIN#NAME` one of another
+//! origin. A group that is created again under an old name is a different one.
 
 use std::collections::HashMap;
 
@@ -17,24 +17,21 @@ use crate::caller::Caller;
 use crate::config::IdentityConfig;
 use crate::error::{AppError, ErrorKind};
 
-/// The groups of an audience as it is kept. What cannot be read is nobody.
+/// The groups of a stored audience. One that cannot be read has no groups.
 pub(crate) fn groups_in(kept: Option<&str>) -> Vec<Uuid> {
     kept.and_then(|kept| serde_json::from_str(kept).ok())
         .unwrap_or_default()
 }
 
-/// An audience as it is kept.
 pub(crate) fn kept(groups: &[Uuid]) -> String {
     serde_json::to_string(groups).unwrap_or_else(|_| "[]".to_owned())
 }
 
-/// The name of a group, as policies name it.
 fn name_of(group: &account_group::Model) -> String {
     let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
     Principal::group(issuer, &group.name)
 }
 
-/// The names of these groups, of those that there are, by id.
 pub(crate) async fn named_by_id(
     on: &impl Handle,
     ids: &[Uuid],
@@ -44,7 +41,6 @@ pub(crate) async fn named_by_id(
     Ok(named.collect())
 }
 
-/// Whether somebody is in the group with this name, as policies name it.
 pub(crate) async fn group_has_members(on: &impl Handle, name: &str) -> Result<bool, StoreError> {
     Ok(match group_by_full_name(on, name).await? {
         Some(group) => !groups::group_is_empty(on, group.id).await?,
@@ -52,24 +48,20 @@ pub(crate) async fn group_has_members(on: &impl Handle, name: &str) -> Result<bo
     })
 }
 
-/// The group with this name, as policies name it.
 async fn group_by_full_name(
     on: &impl Handle,
     name: &str,
 ) -> Result<Option<account_group::Model>, StoreError> {
     let (origin, bare) = name.split_once('#').unwrap_or((ADMIN_ORIGIN, name));
-    // No text of the database holds this character, and PostgreSQL refuses to be asked for it.
+    // No stored text contains this character, and PostgreSQL refuses it in a query.
     if name.contains('\0') {
         return Ok(None);
     }
     groups::group_by_name(on, origin, bare).await
 }
 
-/// The groups with these names. A caller who does not curate names those that it is in, and those of what it changes; the
-/// others are as if they did not exist.
-///
-/// # Errors
-/// `Conflict` for a group that does not exist.
+/// The groups with these names. A caller who does not curate may name only its own groups and those of what it changes;
+/// other groups are treated as if they did not exist.
 pub(crate) async fn groups_named(
     on: &impl Handle,
     caller: &Caller,
@@ -95,9 +87,6 @@ pub(crate) async fn groups_named(
 }
 
 /// Refuses what is no list of groups, and a list with one that the configuration leaves out.
-///
-/// # Errors
-/// `Invalid`.
 pub(crate) fn check_groups(
     identity: &IdentityConfig,
     pointer: &str,

@@ -1,5 +1,5 @@
-//! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing of it is kept between requests, so that a
-//! change of an account, a token or a session acts at the next request, in every process.
+//! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing is cached between
+//! requests, so a change of an account, a token or a session takes effect at the next request in every process.
 
 use a2a_registry_domain::role::{Roles, Scopes};
 use a2a_registry_domain::timestamp::Timestamp;
@@ -18,10 +18,6 @@ use crate::identity::account_of;
 use crate::providers::Holder;
 
 /// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
-///
-/// # Errors
-/// `Unauthenticated` for a token that is unknown, revoked, expired or suspended, or whose account may not be used; as
-/// [`Provider::access_token_holder`](crate::providers::Provider::access_token_holder) and [`account_of`] for an access token.
 pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, AppError> {
     if let Some(provider) = context.providers.named_in(secret) {
         let holder = provider.access_token_holder(secret).await;
@@ -29,7 +25,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
             holder.map_err(|error| error.refused_by_provider(RefusalReason::AccessToken))?;
         return by_access_token(context, &holder).await;
     }
-    // The caller is told the same in each case.
+    // The caller gets the same answer in each case.
     let refused = |reason| {
         AppError::new(
             ErrorKind::Unauthenticated,
@@ -64,7 +60,7 @@ pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller, App
     caller_of(context, account, roles, token.scopes(), credential).await
 }
 
-/// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, if they are: its identity
+/// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, because its identity
 /// provider has issued no valid claims about it for too long.
 pub(crate) fn suspended_at(context: &Context, account: &account::Model) -> Option<Timestamp> {
     let valid_at = Timestamp(account.claims_valid_at?);
@@ -72,7 +68,7 @@ pub(crate) fn suspended_at(context: &Context, account: &account::Model) -> Optio
     (end <= context.now()).then_some(end)
 }
 
-/// The caller that the holder of an access token is: its account, with all that its roles allow.
+/// The caller for an access token: its account, with all that its roles allow.
 async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, AppError> {
     let account = account_of(context, holder).await?;
     if account.disabled_at.is_some() {
@@ -87,7 +83,6 @@ async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller, A
     caller_of(context, account, roles, None, credential).await
 }
 
-/// The caller that an account is, with its groups, by a token or session with these scopes.
 async fn caller_of(
     context: &Context,
     account: account::Model,
@@ -115,7 +110,7 @@ pub(crate) fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
     within(token.scopes(), roles)
 }
 
-/// These scopes as far as the roles allow them; all that they allow where none are given.
+/// These scopes as far as the roles allow them; all that they allow if none are given.
 pub(crate) fn within(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
     match scopes {
         Some(scopes) => scopes.within(&roles.scopes()),
@@ -129,7 +124,7 @@ fn in_order(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
     ids
 }
 
-/// The groups as policies name them: two groups of one name, of two origins, are two.
+/// Groups as policies name them: groups with the same name but different origins are different.
 pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
     let named = groups.iter().map(|(_, group)| {
         let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
@@ -138,11 +133,8 @@ pub(crate) fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<
     named.collect()
 }
 
-/// Authenticates the reader of a feed by its secret; `None` for one that is unknown, and for that of an account that may not
-/// be used or is suspended. The caller is for the feed alone, and may do no more than the token or session that made the feed might.
-///
-/// # Errors
-/// Where the database fails.
+/// Authenticates the reader of a feed by its secret; `None` for an unknown one, and if the account is disabled or
+/// suspended. The caller may only read the feed, and do no more than the token or session that made the feed could.
 pub(crate) async fn authenticate_feed(
     context: &Context,
     secret: &str,
@@ -159,23 +151,18 @@ pub(crate) async fn authenticate_feed(
     Ok(Some(caller))
 }
 
-/// How far behind the time of a session's last use may be, in microseconds.
+/// How far behind the stored time of a session's last use may be, in microseconds.
 const SEEN_EVERY: i64 = 5 * 60 * 1_000_000;
 
-/// Somebody who is authenticated by a session.
 #[derive(Debug)]
 pub struct SessionCaller {
-    /// The caller.
     pub caller: Caller,
-    /// The secret from now on, where another one is due: the roles of the account have changed.
+    /// The new secret, if the roles of the account have changed.
     pub rotated: Option<String>,
 }
 
-/// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure: a
-/// browser sends it to every page. Where `may_rotate`, a session whose account has got other roles gets another secret.
-///
-/// # Errors
-/// Where the database fails.
+/// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure:
+/// a browser sends it to every page. With `may_rotate`, a session whose account has other roles now gets a new secret.
 pub async fn authenticate_session(
     context: &Context,
     secret: &str,
@@ -186,7 +173,7 @@ pub async fn authenticate_session(
     let Some((session, account)) = found else {
         return Ok(None);
     };
-    // Nobody is signed in with a provider that the operator has taken away.
+    // A provider that the operator has removed signs nobody in.
     let issuer = session.issuer.as_deref();
     let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
     if !account.may_be_used() || !is_trusted || suspended_at(context, &account).is_some() {
@@ -205,7 +192,7 @@ pub async fn authenticate_session(
     }))
 }
 
-/// Gives a session another secret. Of two requests at once, one does; the other one has none to tell.
+/// Gives a session a new secret. Of two concurrent requests only one does; the other has no secret to return.
 async fn rotate(
     context: &Context,
     session: &session::Model,
@@ -221,14 +208,13 @@ async fn rotate(
     Ok(rotated.then_some(secret))
 }
 
-/// A secret of a session: 32 random bytes.
 pub(crate) fn session_secret(context: &Context) -> String {
     let mut random = [0; 32];
     context.entropy.fill(&mut random);
     BASE64URL_NOPAD.encode(&random)
 }
 
-/// Notes that a session is used, beside the request, once in a while.
+/// Records that a session is used, outside the request and at most once per interval.
 fn note_seen(context: &Context, session: &session::Model, now: i64) {
     if now.saturating_sub(session.last_seen_at) < SEEN_EVERY {
         return;
@@ -246,7 +232,7 @@ fn note_seen(context: &Context, session: &session::Model, now: i64) {
     });
 }
 
-/// Notes the hour of a token's use, beside the request and not in it: the request neither waits nor fails for it.
+/// Records the hour of a token's use outside the request, which neither waits nor fails for it.
 fn note_use(context: &Context, token: &token::Model, now: i64) {
     let Some(hour) = context
         .token_uses

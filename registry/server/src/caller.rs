@@ -11,35 +11,28 @@ use crate::config::{GovernanceConfig, Registration};
 use crate::error::{AppError, ErrorKind};
 use crate::policy_labels::{common_narrowing, narrowing};
 
-/// How an account is authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// By this token.
     Token(Uuid),
     /// By the cookie of this session, on pages only.
     Session(Uuid),
     /// By an access token of this issuer.
     AccessToken(String),
-    /// By the secret of its feed, for that feed only.
     Feed,
 }
 
-/// An account, authenticated by a token or a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its identifier.
     pub id: Uuid,
-    /// Its name, as decisions and events record it.
+    /// The name that decisions and events record.
     pub name: String,
-    /// Its roles.
     pub roles: Roles,
-    /// The scopes of the token or session: of those that the roles allow.
+    /// The scopes of the token or session, of those that the roles allow.
     pub scopes: Scopes,
-    /// The groups that it is in, of all origins, in order: at most as many as an account may have of each.
+    /// Its groups of all origins, in order: at most as many as an account may have of each.
     pub groups: Vec<Uuid>,
     /// The same groups, as policies name them.
     pub group_names: Vec<String>,
-    /// What it was authenticated by.
     pub credential: Credential,
 }
 
@@ -49,7 +42,7 @@ impl Account {
         self.roles.may(&self.scopes, permission)
     }
 
-    /// The role to note with a source that it registers: no more than this token may do.
+    /// The role recorded with a source that it registers: no more than this token may do.
     pub fn registers_as(&self) -> Role {
         if self.may(Permission::Administer) {
             Role::Admin
@@ -61,18 +54,17 @@ impl Account {
     }
 }
 
-/// The caller of an act: an account, or an anonymous client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The account; `None` for an anonymous client.
+    /// `None` for an anonymous client.
     pub account: Option<Account>,
     /// The network of an anonymous client, by which its limits and shares are counted.
     pub network: Option<IpAddr>,
 }
 
-/// The label of agents that everybody may find.
+/// The label of agents that everyone may find.
 pub const PUBLIC: &str = "public";
-/// The label of agents that any signed-in caller may find, with a token that lets it see.
+/// The label of agents that any signed-in caller may find with a token that may read.
 pub const INTERNAL: &str = "internal";
 /// The label of agents that callers with [`Permission::SeeAll`] may find.
 pub const CURATORS: &str = "curators";
@@ -87,7 +79,6 @@ pub(crate) fn group_label(group: Uuid) -> String {
     format!("group:{group}")
 }
 
-/// A set in words.
 fn listed(set: &impl ToString) -> String {
     match set.to_string() {
         none if none.is_empty() => "none".to_owned(),
@@ -95,17 +86,16 @@ fn listed(set: &impl ToString) -> String {
     }
 }
 
-/// Whom something is counted for that one caller may have a share of: searches, open streams.
+/// Whom searches, open streams and other shares of one caller are counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerKey {
     /// An account, whatever its tokens and addresses.
     Account(Uuid),
-    /// The network of a client without an account; `None` where the address is not known, and for the registry itself.
+    /// The network of a client without an account; `None` if the address is not known, and for the registry itself.
     Network(Option<IpAddr>),
 }
 
 impl Caller {
-    /// Whom the caller's shares are counted for.
     pub fn key(&self) -> CallerKey {
         match &self.account {
             Some(account) => CallerKey::Account(account.id),
@@ -113,7 +103,7 @@ impl Caller {
         }
     }
 
-    /// Whether the caller is this account, by a token that lets it see.
+    /// Whether the caller is this account, with a token that may read.
     pub(crate) fn is(&self, account: Option<Uuid>) -> bool {
         let own = self.account.as_ref();
         let own = own.filter(|account| account.may(Permission::Read));
@@ -121,17 +111,12 @@ impl Caller {
         own.is_some() && own == account
     }
 
-    /// Whether the caller has this permission.
     pub fn may(&self, permission: Permission) -> bool {
         self.account
             .as_ref()
             .is_some_and(|account| account.may(permission))
     }
 
-    /// The caller's account.
-    ///
-    /// # Errors
-    /// `Unauthenticated` for an anonymous client.
     pub fn account(&self) -> Result<&Account, AppError> {
         self.account.as_ref().ok_or_else(|| {
             AppError::new(
@@ -142,9 +127,6 @@ impl Caller {
     }
 
     /// The caller's account, if it has this permission.
-    ///
-    /// # Errors
-    /// `Unauthenticated` for an anonymous client, `Forbidden` for an account without the permission.
     pub fn demand(&self, permission: Permission) -> Result<&Account, AppError> {
         match self.account()? {
             account if account.may(permission) => Ok(account),
@@ -159,11 +141,8 @@ impl Caller {
         }
     }
 
-    /// Refuses a caller who may not register: in an open registry anyone may without an account, and an account needs the
-    /// permission everywhere.
-    ///
-    /// # Errors
-    /// As [`demand`](Self::demand).
+    /// Refuses a caller who may not register: in an open registry anyone may without an account, but an account always
+    /// needs the permission.
     pub(crate) fn demand_registration(
         &self,
         governance: &GovernanceConfig,
@@ -174,7 +153,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Who asks, as policies see it: an account whose token does not let it see is nobody.
+    /// The caller as policies see it: an account whose token may not read counts as anonymous.
     pub fn principal(&self) -> Principal {
         let seeing = self.account.as_ref();
         let seeing = seeing.filter(|account| account.may(Permission::Read));
@@ -192,7 +171,6 @@ impl Caller {
         labels
     }
 
-    /// The labels of the groups that the caller is in, by a token that lets it see.
     fn group_labels(&self) -> impl Iterator<Item = String> {
         let seeing = self.account.iter();
         let seeing = seeing.filter(|account| account.may(Permission::Read));
@@ -204,8 +182,8 @@ impl Caller {
         narrowed(self.plain_labels(), common_narrowing(policies))
     }
 
-    /// The caller's labels: an agent is visible to a caller with one of its labels, as far as the policies of this set do
-    /// not narrow that (`a2a_registry_search::sees`). Policies do not bind those who see everything, nor owners.
+    /// The caller's labels: an agent is visible to a caller with one of its labels, unless the policies of this set
+    /// narrow that (`a2a_registry_search::sees`). Policies bind neither those who see everything nor owners.
     pub fn labels(&self, policies: &PolicySet) -> Vec<String> {
         let mut labels = self.plain_labels();
         labels.extend(self.group_labels());
@@ -233,7 +211,7 @@ impl Caller {
     }
 }
 
-/// Plain labels as policies narrow them; none where nothing is permitted.
+/// Plain labels as policies narrow them; none if nothing is permitted.
 fn narrowed(mut plain: Vec<String>, narrowing: Option<Vec<String>>) -> Vec<String> {
     match narrowing {
         None => Vec::new(),

@@ -1,5 +1,5 @@
-//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0): made from the rendered hit that the index and
-//! the database both give, so that what is searched, listed and filtered by is what is shown.
+//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0): made from the rendered hit that the index
+//! and the database both have, so that entries are searched, listed and filtered by what is shown.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,12 +22,12 @@ const URN: &str = "urn:air:";
 const NAME: usize = 200;
 /// Characters of a description.
 const DESCRIPTION: usize = 2_000;
-/// Most tags and capabilities; further ones are searched by all the same.
+/// Maximum number of tags and capabilities; further ones can still be searched.
 const MAX_LISTED: usize = 64;
-/// The type of attestation that a card's own signature is.
+/// The type of attestation for a card's own signature.
 const CARD_SIGNATURE: &str = "A2A-Card-JWS";
 
-/// What an entry needs of a rendered hit or agent; other members are passed over.
+/// The members of a rendered hit or agent that an entry needs; others are ignored.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ListedAgent<'a> {
     #[serde(borrow)]
@@ -109,12 +109,11 @@ struct ListedLinks<'a> {
 }
 
 impl ListedAgent<'_> {
-    /// Reads a rendered hit or agent.
     pub(crate) fn read(hit: &[u8]) -> Option<ListedAgent<'_>> {
         serde_json::from_slice(hit).ok()
     }
 
-    /// The entry of the agent; `None` without a URN as catalogs have them, which only agents of proved domains get.
+    /// The entry of the agent; `None` without a catalog URN, which only agents of proved domains get.
     pub(crate) fn entry(&self) -> Option<Entry> {
         let urn = self.urn.as_deref()?;
         let publisher = publisher_of(urn)?;
@@ -140,7 +139,7 @@ impl ListedAgent<'_> {
         Some(entry)
     }
 
-    /// What an entry says of the agent without what it has by its URN: identifier, publisher and trust manifest.
+    /// An entry without the members that depend on the URN: identifier, publisher and trust manifest.
     pub(crate) fn entry_without_identifier(&self) -> Entry {
         let description = self.description.as_deref();
         Entry {
@@ -204,7 +203,7 @@ impl ListedAgent<'_> {
     }
 }
 
-/// What the index keeps of the entry beside the facets, to be filtered by and counted.
+/// The attributes of the entry that the index keeps beside the facets, to filter and count by.
 pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
     let mut attributes = vec![
         (ENTRY.to_owned(), "1".to_owned()),
@@ -245,12 +244,11 @@ pub(crate) fn attributes(entry: &Entry) -> Vec<(String, String)> {
     attributes
 }
 
-/// The base URL of this registry's API of ARD.
 pub(crate) fn base_of(config: &Config) -> String {
     format!("{}/ard", config.public_url())
 }
 
-/// What every entry has, to find nothing but entries by.
+/// A filter that only entries fit.
 pub(crate) fn any_entry() -> ExactFilter {
     ExactFilter {
         property: Property::Attribute(ENTRY.to_owned()),
@@ -258,7 +256,7 @@ pub(crate) fn any_entry() -> ExactFilter {
     }
 }
 
-/// A media type in one spelling: in lower case but for the values of parameters, which are sorted.
+/// A media type in one spelling: lower case except for the values of parameters, which are sorted.
 pub(crate) fn parsed_type(text: &str) -> String {
     let mut parts = text.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -283,8 +281,8 @@ pub(crate) fn parsed_type(text: &str) -> String {
         .join(";")
 }
 
-/// The publisher of an identifier of catalogs, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>`
-/// in ASCII; `None` for anything else.
+/// The publisher of a catalog identifier, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>` in ASCII;
+/// `None` for anything else.
 pub(crate) fn publisher_of(identifier: &str) -> Option<&str> {
     let (publisher, path) = identifier.strip_prefix(URN)?.split_once(':')?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
@@ -299,7 +297,6 @@ fn did_web(domain: &str) -> String {
     format!("did:web:{domain}")
 }
 
-/// The first texts, once each, without those that the index leaves out for their length.
 fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for text in texts {
@@ -313,7 +310,6 @@ fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     kept
 }
 
-/// Texts once each, in order, with commas between.
 fn listed<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let texts: BTreeMap<&str, ()> = texts.map(|text| (text, ())).collect();
     texts.into_keys().collect::<Vec<_>>().join(",")

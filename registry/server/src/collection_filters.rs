@@ -1,4 +1,4 @@
-//! Collections as filters: which of them hold an agent, judged from its facts and never from the index.
+//! Collections as filters: which of them hold an agent, evaluated on its facts and never by the index.
 
 use a2a_registry_domain::facet::FacetMap;
 use a2a_registry_policy::{AgentFacts, Collections};
@@ -8,14 +8,12 @@ use a2a_registry_store::{Handle, StoreError, collections};
 
 use crate::collection_rows::read_filter;
 
-/// Collections, ready to be judged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CollectionFilters {
     filters: Vec<(String, Filters)>,
 }
 
 impl CollectionFilters {
-    /// These collections.
     pub(crate) fn of(rows: &[collection::Model]) -> Self {
         Self::read(
             rows.iter()
@@ -23,7 +21,7 @@ impl CollectionFilters {
         )
     }
 
-    /// The collections that were kept beside a policy set; none of what cannot be read.
+    /// The collections stored with a policy set; empty if they cannot be read.
     pub(crate) fn kept(kept: &str) -> Self {
         let kept: Vec<(String, String)> = serde_json::from_str(kept)
             .inspect_err(
@@ -44,7 +42,7 @@ impl CollectionFilters {
     }
 }
 
-/// The filter of a collection; `None`, which is logged, for one that this program does not understand: no agent is in it.
+/// The filter of a collection; `None`, which is logged, if this program does not understand it: no agent is in it.
 pub(crate) fn understood(name: &str, filter: &str) -> Option<Filters> {
     let read = read_filter(filter);
     read.map(|(_, filters)| filters)
@@ -65,10 +63,7 @@ impl Collections for CollectionFilters {
     }
 }
 
-/// All collections as they are kept beside a policy set that asks about them: a list of names and filters, by name.
-///
-/// # Errors
-/// Where the database fails.
+/// All collections as they are stored with a policy set that asks about them: a list of names and filters, by name.
 pub(crate) async fn collections_to_keep(on: &impl Handle) -> Result<String, StoreError> {
     let rows = collections::collections(on).await?;
     let named: Vec<(&str, &str)> = rows
@@ -78,7 +73,7 @@ pub(crate) async fn collections_to_keep(on: &impl Handle) -> Result<String, Stor
     Ok(serde_json::to_string(&named).unwrap_or_else(|_| "[]".to_owned()))
 }
 
-/// The part of a search document that filters ask for; the rest is empty.
+/// The part of a search document that filters use; the rest is empty.
 fn filtered_part(agent: &AgentFacts) -> Document {
     let named = |name: &String| SkillText {
         name: name.clone(),

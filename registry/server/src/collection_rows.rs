@@ -1,7 +1,8 @@
-//! Collections as they are kept: who sees them, and the filter that their agents fit.
+//! Stored collections: who sees them, and the filter that their agents fit.
 //!
-//! A filter is written as `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives, different
-//! names must all fit, as in a search. It has neither words nor other collections, so it can be judged from an agent's rows.
+//! A filter is written as `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives,
+//! different names must all fit, as in a search. It has neither words nor other collections, so it can be evaluated on
+//! an agent's rows.
 
 use a2a_registry_api::limits::{MAX_FILTER_TERMS, MAX_FILTER_TEXT};
 use a2a_registry_domain::facet::{Facet, FacetMap};
@@ -18,12 +19,11 @@ use crate::filters::checked;
 /// Where a request has the text of a filter.
 const FILTER: &str = "/filter";
 
-/// The accounts that answer for a collection.
 pub(crate) fn owners_of(row: &collection::Model) -> Vec<Uuid> {
     serde_json::from_str(&row.owners).unwrap_or_default()
 }
 
-/// Whether a caller sees a collection: everybody where it has no audience, else the members of its groups, its owners, and
+/// Whether a caller sees a collection: everyone if it has no audience, else the members of its groups, its owners, and
 /// those who see everything.
 pub(crate) fn sees_collection(caller: &Caller, row: &collection::Model) -> bool {
     let Some(audience) = row.audience.as_deref() else {
@@ -42,10 +42,7 @@ pub(crate) fn sees_collection(caller: &Caller, row: &collection::Model) -> bool 
         })
 }
 
-/// The text of a filter, one blank between its terms, and what it means.
-///
-/// # Errors
-/// `Invalid` for words, unknown names and values, and too many terms.
+/// The text of a filter, with one space between its terms, and its parsed form.
 pub(crate) fn read_filter(text: &str) -> Result<(String, Filters), AppError> {
     if text.chars().count() > MAX_FILTER_TEXT {
         let detail = format!("at most {MAX_FILTER_TEXT} characters");
@@ -80,7 +77,6 @@ fn no_filter(name: &str) -> AppError {
     AppError::invalid(FILTER, detail)
 }
 
-/// The terms of a filter, each a name and a value.
 fn terms(text: &str) -> Result<Vec<(String, String)>, AppError> {
     let invalid = |detail: &str| AppError::invalid(FILTER, detail);
     let mut terms = Vec::new();
@@ -108,7 +104,6 @@ fn terms(text: &str) -> Result<Vec<(String, String)>, AppError> {
     Ok(terms)
 }
 
-/// A term as it is written.
 fn written((name, value): &(String, String)) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("{name}:\"{value}\""),

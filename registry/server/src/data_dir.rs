@@ -1,70 +1,56 @@
-//! The data folder, and the locks that keep it, and a database file, to one serving process.
+//! The data folder, and the locks that reserve it and a database file for one serving process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The lock file's name inside the data folder.
+/// Inside the data folder.
 const LOCK: &str = "lock";
 /// Suffix of the lock file for a database file outside of the data folder.
 const DATABASE_LOCK: &str = ".lock";
 
-/// Reasons why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// The folder cannot be created or written.
     #[error("the data folder {path} cannot be used: {error}")]
     Unusable {
-        /// The folder.
         path: PathBuf,
-        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// Another process is serving from the folder.
     #[error("another process is serving from {0}; stop it, or give --data-dir another folder")]
     Taken(PathBuf),
-    /// Another process is serving from the database file.
     #[error(
         "another process is serving from the database {0}; stop it, or give --database another file"
     )]
     DatabaseTaken(PathBuf),
-    /// The folder does not exist.
     #[error("the data folder {0} does not exist; give --data-dir the folder of a registry")]
     Missing(PathBuf),
-    /// The database file does not exist.
     #[error(
         "the database {0} does not exist; give --data-dir the folder of a registry, or --database its file"
     )]
     DatabaseMissing(PathBuf),
 }
 
-/// A data folder that this process has locked until this is dropped.
+/// A data folder that is locked by this process until this is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     _lock: Lock,
-    /// The folder itself, which stays locked if somebody deletes the lock file.
+    /// The folder itself, which stays locked if the lock file is deleted.
     _folder_lock: Option<Lock>,
     _database_lock: Option<Lock>,
-    /// The database file itself, for the same reason, and because other folders and other paths may lead to it.
+    /// The database file itself, for the same reason, and because other folders and paths may lead to it.
     database_file_lock: Option<Lock>,
 }
 
 impl DataDir {
     /// Creates the folder if it does not exist (readable for its owner only) and takes its lock, and the lock of a
     /// database file.
-    ///
-    /// # Errors
-    /// If the folder cannot be written, or another process holds the folder or the file.
     pub fn open(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         make(path).map_err(|error| unusable(path, error))?;
         Self::lock_all(path, database)
     }
 
     /// Takes the locks as [`DataDir::open`] does, but creates neither the folder nor a database.
-    ///
-    /// # Errors
-    /// As [`DataDir::open`]; and if the folder or the database file does not exist.
     pub fn open_existing(path: &Path, database: Option<&Path>) -> Result<Self, DataDirError> {
         if !path.is_dir() {
             return Err(DataDirError::Missing(path.to_owned()));
@@ -95,13 +81,10 @@ impl DataDir {
         Ok(data_dir)
     }
 
-    /// Locks a database file, if it exists, however it is named and wherever its lock file is.
-    ///
-    /// # Errors
-    /// If another process holds it.
+    /// Locks a database file, if it exists, whatever its name and wherever its lock file is.
     pub fn lock_database(&mut self, file: &Path) -> Result<(), DataDirError> {
         if self.database_file_lock.is_none() {
-            // Only on Linux are these locks unrelated to those that SQLite takes on the same file.
+            // Only on Linux are these locks independent of those that SQLite takes on the same file.
             let lock = lock_itself(file, cfg!(target_os = "linux"));
             self.database_file_lock =
                 lock.map_err(|LockConflict| DataDirError::DatabaseTaken(file.to_owned()))?;
@@ -109,7 +92,6 @@ impl DataDir {
         Ok(())
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -122,14 +104,13 @@ fn unusable(path: &Path, error: std::io::Error) -> DataDirError {
     }
 }
 
-/// Another process holds a lock.
 struct LockConflict;
 
-/// Locks a folder or file itself, for as long as it exists. `None` where that cannot be done, as on some network file
+/// Locks a folder or file itself, for as long as it exists. `None` if that is not possible, as on some network file
 /// systems: there only the lock files count.
 ///
-/// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays open
-/// until the data folder is given up, after the database.
+/// Closing any descriptor of a database file ends the locks that SQLite has on it in this process. So the file stays
+/// open until the data folder is released, after the database.
 fn lock_itself(path: &Path, supported: bool) -> Result<Option<Lock>, LockConflict> {
     if !supported {
         return Ok(None);
@@ -154,7 +135,6 @@ fn lock_beside(file: &Path) -> Result<Lock, DataDirError> {
         .ok_or_else(|| DataDirError::DatabaseTaken(file.to_owned()))
 }
 
-/// A lock file that is held.
 #[derive(Debug)]
 struct Lock(File);
 

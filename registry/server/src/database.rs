@@ -7,16 +7,12 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::database::microseconds;
 
-/// Records that the database has just responded.
 pub fn heard_database(context: &Context) {
     let now = microseconds(context.uptime());
     context.heard.0.store(now, Ordering::Release);
 }
 
 /// Refuses to respond from caches once the database has not responded for longer than `stale_limit`.
-///
-/// # Errors
-/// `Unavailable`.
 pub(crate) fn demand_database(context: &Context) -> Result<(), AppError> {
     let heard = Duration::from_micros(context.heard.0.load(Ordering::Acquire));
     let silent = context.uptime().saturating_sub(heard);

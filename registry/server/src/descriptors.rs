@@ -1,4 +1,4 @@
-//! File descriptors: how many a process needs, how many the system lets it open, and how many of them clients may use.
+//! File descriptors: how many a process needs, how many the system allows, and how many of them clients may use.
 
 use std::thread::available_parallelism;
 
@@ -6,31 +6,31 @@ use a2a_crawler::descriptors::DESCRIPTORS_PER_VISIT;
 
 use crate::config::Config;
 
-/// For the database, the index and its merges, checks of proofs, requests to encoders, peers and identity providers, and
-/// connections that are about to be refused.
+/// For the database, the index and its merges, checks of proofs, requests to encoders, peers and identity providers,
+/// and connections that are about to be refused.
 const RESERVED: u64 = 160;
 /// For the event loop of each worker.
 const PER_CORE: u64 = 4;
-/// The fewest connections of clients that are worth serving.
+/// Fewer client connections are not worth serving.
 const FEWEST_CONNECTIONS: u64 = 16;
 
-/// How a process spends its file descriptors. Visits, database and index come first, because what fails for want of one is
-/// a visit that says nothing, or a change that searches do not show; a client's connection is only refused.
+/// How a process spends its file descriptors. Visits, database and index come first: a shortage there makes a visit
+/// meaningless or keeps a change out of searches, while a client's connection is only refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorBudget {
-    /// The most that this process may open; `None` without a limit.
+    /// The maximum that this process may open; `None` without a limit.
     limit: Option<u64>,
-    /// For visits under way.
+    /// For visits in progress.
     visits: u64,
     /// For the process itself.
     own: u64,
-    /// The connections of clients that are configured.
+    /// The configured number of client connections.
     connections: u64,
 }
 
 impl DescriptorBudget {
-    /// The budget of this process, whose limit is raised to what it needs as far as the system permits: many systems set a
-    /// low soft limit.
+    /// The budget of this process, whose limit is raised to what it needs as far as the system permits: many systems
+    /// set a low soft limit.
     pub fn of(config: &Config) -> Self {
         let unlimited = Self::within(config, None);
         Self {
@@ -53,12 +53,11 @@ impl DescriptorBudget {
         }
     }
 
-    /// The file descriptors with which nothing is limited.
     pub fn needed(&self) -> u64 {
         self.not_for_clients().saturating_add(self.connections)
     }
 
-    /// How many connections of clients may be open at once: as many as are configured, or as remain.
+    /// How many client connections may be open at once: as many as configured, or as remain.
     pub fn connections(&self) -> usize {
         let left = self.limit.map_or(u64::MAX, |limit| {
             limit.saturating_sub(self.not_for_clients())
@@ -109,8 +108,8 @@ impl DescriptorBudget {
     }
 }
 
-/// The limit of open files of this process, raised to the wanted number if the system allows. `None` if there is no limit,
-/// or it cannot be read.
+/// The limit of open files of this process, raised to the wanted number if the system allows. `None` if there is no
+/// limit, or it cannot be read.
 #[cfg(unix)]
 fn raised_limit(wanted: u64) -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,8 +1,8 @@
-//! The versions of the protocols that this registry speaks, each pinned in this one place.
+//! The versions of the protocols that this registry speaks, each defined only here.
 
 use crate::config::Config;
 
-/// The revisions of the Model Context Protocol that are spoken, newest first. All but the first begin with a handshake.
+/// The supported revisions of the Model Context Protocol, newest first. All but the first begin with a handshake.
 pub const MCP: [&str; 5] = [
     "2026-07-28",
     "2025-11-25",
@@ -11,24 +11,21 @@ pub const MCP: [&str; 5] = [
     "2024-11-05",
 ];
 
-/// The versions of A2A that are spoken, newest first.
 pub const A2A: [&str; 2] = ["1.0.1", "0.3"];
 
-/// The version of Agentic Resource Discovery that is spoken.
 pub const ARD: &str = "0.91";
 
-/// The version of AI Catalog in which the registry's catalog is published.
 pub const AI_CATALOG: &str = "1.0";
 
-/// A protocol that this registry speaks, as the page about it shows it.
+/// A protocol as the page about this registry shows it.
 pub(crate) struct DialectView {
     pub(crate) name: &'static str,
     pub(crate) versions: String,
-    /// Where its clients begin.
+    /// The URL that its clients start from.
     pub(crate) address: String,
 }
 
-/// The protocols that this registry speaks, without those that are turned off.
+/// The protocols that this registry speaks, without disabled ones.
 pub(crate) fn shown(config: &Config) -> Vec<DialectView> {
     let url = config.public_url();
     let view = |name, versions: &[&str], path: &str| DialectView {

@@ -1,44 +1,34 @@
-//! Failures of acts, independent of the transport: a kind, a text for the caller, a text for the log.
+//! Errors of acts, independent of the transport: a kind, a text for the caller, a text for the log.
 
 use std::fmt;
 
 use a2a_registry_search::IndexError;
 use a2a_registry_store::{StoreError, StoreErrorKind};
 
-/// The kind of a failure. The transport maps each kind once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The resource does not exist, or is hidden from the caller.
     NotFound,
-    /// The request cannot be understood.
     Invalid,
-    /// A card that was sent is not JSON.
     NotJson,
-    /// A document that was sent is not an agent card.
     NotACard,
-    /// The caller must authenticate.
     Unauthenticated,
-    /// The caller may not do this.
     Forbidden,
     /// The request does not fit the present state.
     Conflict,
-    /// What is to be changed is not what the caller has seen.
+    /// The resource is not in the state that the caller has seen.
     Changed,
     /// No policy of a set permits finding agents.
     NoPermit,
     /// A set hides every agent, and its preview was not shown.
     PreviewNeeded,
-    /// The guard refuses the target.
     TargetRefused,
-    /// The domain is on `deny_domains`.
     DomainDenied,
-    /// A policy does not allow it.
     PolicyDenied,
-    /// A limit of the caller is reached.
     LimitReached,
     /// Too many requests in too short a time.
     TooManyRequests,
-    /// Temporarily unavailable: the database does not respond, or the load is too high.
+    /// The database does not respond, or the load is too high.
     Unavailable,
     /// The database accepts no writes.
     ReadOnly,
@@ -51,30 +41,27 @@ pub enum ErrorKind {
 pub enum RefusalReason {
     /// An `Authorization` that is no bearer token.
     NoToken,
-    /// A token that this registry never made, or that was revoked.
+    /// A token that this registry never issued, or that was revoked.
     UnknownToken,
     /// A token past its end.
     EndedToken,
-    /// The account is disabled.
     DisabledAccount,
-    /// The identity provider of the token's account has not confirmed the account for too long.
+    /// The identity provider has not confirmed the token's account for too long.
     SuspendedToken,
-    /// An access token that is not in order.
+    /// An access token that is not valid.
     AccessToken,
-    /// The identity provider's rules let this person or service not in.
+    /// The identity provider's rules do not admit this person or service.
     NotAdmitted,
-    /// An answer to no attempt to sign in of this browser, or to one that has expired or was used.
+    /// An answer to no sign-in attempt of this browser, or to one that has expired or was used.
     Attempt,
-    /// The identity provider has refused, or its answer is not in order.
+    /// The identity provider has refused, or its answer is not valid.
     ProviderAnswer,
     /// The connection: a secret would travel in the clear.
     Connection,
-    /// Too many attempts.
     TooMany,
 }
 
 impl RefusalReason {
-    /// The reason as one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoToken => "no_token",
@@ -92,11 +79,9 @@ impl RefusalReason {
     }
 }
 
-/// A failure.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{public}")]
 pub struct AppError {
-    /// The kind.
     pub kind: ErrorKind,
     /// One sentence for the caller: what is wrong and what to do.
     pub public: String,
@@ -104,16 +89,16 @@ pub struct AppError {
     pub internal: Option<String>,
     /// Members of the request that are wrong: RFC 6901 pointer and sentence.
     pub members: Vec<(String, String)>,
-    /// Seconds after which trying again makes sense.
+    /// Seconds after which a retry makes sense.
     pub retry_after: Option<u32>,
-    /// Why a credential or a sign-in was refused, if that is the failure.
+    /// Set if a credential or a sign-in was refused.
     pub refusal: Option<RefusalReason>,
 }
 
 /// Characters of an identifier of the request that an error repeats.
 const QUOTED: usize = 200;
 
-/// An identifier as the request has it, cut where it is too long to be one.
+/// An identifier from the request, cut if it is too long to be one.
 fn bounded(identifier: impl fmt::Display) -> String {
     let identifier = identifier.to_string();
     match identifier.char_indices().nth(QUOTED) {
@@ -123,7 +108,6 @@ fn bounded(identifier: impl fmt::Display) -> String {
 }
 
 impl AppError {
-    /// A failure of that kind with a sentence for the caller.
     pub fn new(kind: ErrorKind, public: impl Into<String>) -> Self {
         Self {
             kind,
@@ -135,7 +119,7 @@ impl AppError {
         }
     }
 
-    /// This failure as a refusal of a credential or a sign-in.
+    /// Marks this error as a refusal of a credential or a sign-in.
     #[must_use]
     pub(crate) fn refused(self, reason: RefusalReason) -> Self {
         Self {
@@ -144,8 +128,7 @@ impl AppError {
         }
     }
 
-    /// This failure of an identity provider as a refusal: for this reason where something is not in order, and no refusal
-    /// where the provider does not respond.
+    /// Marks this error of an identity provider as a refusal for this reason, unless the provider does not respond.
     #[must_use]
     pub(crate) fn refused_by_provider(self, reason: RefusalReason) -> Self {
         match self.kind {
@@ -155,12 +138,11 @@ impl AppError {
         }
     }
 
-    /// The text for the log.
     pub(crate) fn for_log(&self) -> &str {
         self.internal.as_deref().unwrap_or(&self.public)
     }
 
-    /// Whether the database fails as a whole, so that a job which goes on with the next row would fail again.
+    /// Whether the database fails as a whole, so that a job which continues with the next row would fail again.
     pub(crate) const fn is_of_database(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
     }
@@ -171,59 +153,49 @@ impl AppError {
         Self::new(ErrorKind::NotFound, text)
     }
 
-    /// A waiver is missing, or has ended.
     pub fn no_waiver(id: impl fmt::Display) -> Self {
         Self::not_found(format!("There is no waiver {} in force.", bounded(id)))
     }
 
-    /// An agent is missing or hidden, by its id or URN as the request has it.
+    /// An agent is missing or hidden; `agent` is its id or URN from the request.
     pub fn no_agent(agent: impl fmt::Display) -> Self {
         Self::not_found(format!("Agent {} is not registered.", bounded(agent)))
     }
 
-    /// A domain is missing or hidden.
     pub fn no_domain(domain: impl fmt::Display) -> Self {
         Self::not_found(format!("Domain {} is not registered.", bounded(domain)))
     }
 
-    /// A version of an agent's card is missing or hidden.
     pub fn no_version(agent: impl fmt::Display, version: impl fmt::Display) -> Self {
         let (agent, version) = (bounded(agent), bounded(version));
         Self::not_found(format!("Agent {agent} has no version {version}."))
     }
 
-    /// A review is missing.
     pub fn no_review(review: impl fmt::Display) -> Self {
         Self::not_found(format!("Review {} does not exist.", bounded(review)))
     }
 
-    /// A token is missing.
     pub fn no_token(token: impl fmt::Display) -> Self {
         Self::not_found(format!("Token {} does not exist.", bounded(token)))
     }
 
-    /// A session is missing.
     pub fn no_session(session: impl fmt::Display) -> Self {
         Self::not_found(format!("Session {} does not exist.", bounded(session)))
     }
 
-    /// An account is missing.
     pub fn no_account(account: impl fmt::Display) -> Self {
         Self::not_found(format!("Account {} does not exist.", bounded(account)))
     }
 
-    /// A group is missing.
     pub fn no_group(group: impl fmt::Display) -> Self {
         Self::not_found(format!("Group {} does not exist.", bounded(group)))
     }
 
-    /// A saved search is missing.
     pub fn no_saved_search(search: impl fmt::Display) -> Self {
         let search = bounded(search);
         Self::not_found(format!("Saved search {search} does not exist."))
     }
 
-    /// A collection is missing or hidden.
     pub fn no_collection(collection: impl fmt::Display) -> Self {
         let collection = bounded(collection);
         Self::not_found(format!("Collection {collection} does not exist."))
@@ -234,7 +206,6 @@ impl AppError {
         Self::not_found("This address does not exist.")
     }
 
-    /// A member of the request is invalid.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self {
@@ -254,7 +225,6 @@ impl AppError {
         }
     }
 
-    /// Temporarily unavailable.
     pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
@@ -308,7 +278,6 @@ impl From<IndexError> for AppError {
     }
 }
 
-/// The reason why the registry does not start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(pub String);

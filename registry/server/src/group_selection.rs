@@ -1,5 +1,5 @@
-//! Refuses to start where a group that the configuration leaves out (`select_groups`) still has a meaning: a policy of the newest
-//! set, or the audience of a collection or of an agent, names it, and would be about nobody.
+//! Refuses to start if a group that the configuration leaves out (`select_groups`) is still named by a policy of the
+//! newest set, or by the audience of a collection or of an agent: it would have no members.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,6 @@ use crate::policy_sets::deselections;
 /// Audiences of agents that are read at once.
 const AUDIENCES: u64 = 1_000;
 
-/// Checks that nothing names a group that the configuration leaves out.
-///
-/// # Errors
-/// What names such a group, or that the database fails.
 pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), StartError> {
     let identity = &context.config.identity;
     let set = context.policies.in_force();
@@ -36,7 +32,7 @@ pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), Start
     }
 }
 
-/// The groups that exist and that the configuration leaves out, each with what it says of it.
+/// The groups that exist and that the configuration leaves out, each with the sentence about it.
 async fn deselected_groups(context: &Context) -> Result<HashMap<Uuid, String>, StoreError> {
     let identity = &context.config.identity;
     let mut deselected = HashMap::new();
@@ -52,7 +48,7 @@ async fn deselected_groups(context: &Context) -> Result<HashMap<Uuid, String>, S
     Ok(deselected)
 }
 
-/// What is said of the first of these groups that an audience names, and whose audience it is.
+/// The sentence about the first of these groups that an audience names, with whose audience it is.
 async fn first_audience(
     context: &Context,
     deselected: &HashMap<Uuid, String>,

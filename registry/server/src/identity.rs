@@ -1,10 +1,10 @@
-//! Accounts of the people and services of identity providers: made when somebody first comes, and brought up to date by
-//! every newer token.
+//! Accounts of the people and services of identity providers: created at their first token, and updated by every newer
+//! one.
 //!
-//! The roles that an admin has set hold: the map changes the roles of an account only while they are what it gave last.
+//! Roles set by an admin stay: the map changes the roles of an account only while they are what it gave last.
 //!
-//! Claims that do not let somebody in end the access of the account, if they are newer than what was applied last: its roles
-//! and groups from the provider, its sessions, tokens and feed. Newer claims that do let it in restore the roles.
+//! Claims that do not admit a person end the access of the account, if they are newer than those applied last: its
+//! roles and groups from the provider, its sessions, tokens and feed. Newer claims that admit it restore the roles.
 
 use std::collections::BTreeSet;
 
@@ -22,16 +22,10 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind, RefusalReason};
 use crate::providers::{Entry, EntryRefusal, Holder};
 
-/// Accounts of one issuer.
 const MAX_ACCOUNTS: u64 = 100_000;
-/// Groups of one issuer.
 const MAX_GROUPS: u64 = 10_000;
 
-/// The account of the holder of a token, as the token says it is. It may be disabled.
-///
-/// # Errors
-/// `Forbidden` for a holder whom the claims do not let in, or newer ones did not; `LimitReached` where there are too many
-/// accounts or groups of the issuer.
+/// The account of the holder of a token, as the token describes it. It may be disabled.
 pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::Model, AppError> {
     let entry = match &holder.entry {
         Ok(entry) => entry,
@@ -55,7 +49,7 @@ pub async fn account_of(context: &Context, holder: &Holder) -> Result<account::M
     brought_up_to_date(context, holder, entry).await
 }
 
-/// Refuses a token where claims issued no earlier have ended the access of the account.
+/// Refuses a token if claims issued no earlier have ended the access of the account.
 fn refuse_outdated_claims(
     known: &identity::Model,
     account: &account::Model,
@@ -69,7 +63,6 @@ fn refuse_outdated_claims(
     Err(AppError::new(ErrorKind::Forbidden, text).refused(RefusalReason::NotAdmitted))
 }
 
-/// Whether an account is already as the token says.
 async fn is_current(
     on: &impl Handle,
     known: &identity::Model,
@@ -89,7 +82,7 @@ async fn is_current(
     Ok(own == names.iter().map(String::as_str).collect())
 }
 
-/// Makes the account or changes it, under the lock of all accounts, so that two processes do so once.
+/// Creates or changes the account, under the lock of all accounts, so that two processes do so once.
 async fn brought_up_to_date(
     context: &Context,
     holder: &Holder,
@@ -107,8 +100,8 @@ async fn brought_up_to_date(
     Ok(account)
 }
 
-/// The refusal of a holder whom the claims do not let in. It ends the access of the account, if there is one, where the claims
-/// say enough for that and are newer than those applied last.
+/// The refusal of a holder whom the claims do not admit. It ends the access of the account, if there is one and the
+/// claims are complete enough and newer than those applied last.
 async fn refuse_holder(
     context: &Context,
     holder: &Holder,
@@ -130,8 +123,8 @@ async fn refuse_holder(
     Ok(error.refused(RefusalReason::NotAdmitted))
 }
 
-/// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set stay
-/// until it is let in again, and so does the role of the last enabled admin.
+/// Ends what an account has from its provider, and everything by which it is authenticated. Roles that an admin has set
+/// stay until it is admitted again, and so does the role of the last enabled admin.
 async fn end_access(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -144,7 +137,7 @@ async fn end_access(
         ..known.clone()
     };
     if account.access_ended_at.is_some() {
-        // Only the time is new: tokens issued before it do not let the account in again.
+        // Only the time is new: tokens issued before it no longer admit the account.
         return Ok(write.identity_update(&next).await?);
     }
     let before = account.roles.clone();
@@ -177,7 +170,7 @@ async fn account_by_id(write: &Write, id: Uuid) -> Result<account::Model, AppErr
     found.ok_or_else(|| AppError::internal("an identity without its account"))
 }
 
-/// Gives an account roles, and notes them as what the map gave last.
+/// Gives an account roles, and records them as what the map gave last.
 fn give_roles(account: &mut account::Model, known: &mut identity::Model, roles: &Roles) {
     account.role = roles.main().into();
     account.roles = Some(roles.to_string());
@@ -254,7 +247,7 @@ async fn changed(
 ) -> Result<account::Model, AppError> {
     let mut account = account_by_id(write, known.account_id).await?;
     refuse_outdated_claims(&known, &account, holder)?;
-    // A token of before says nothing new, and a disabled account stays as it is.
+    // An older token has nothing new, and a disabled account stays as it is.
     if account.disabled_at.is_some() || holder.issued_at < known.claims_at {
         return Ok(account);
     }
@@ -306,7 +299,6 @@ async fn may_have(
     Ok(another)
 }
 
-/// The groups that an issuer has put an account in.
 async fn own_groups(
     on: &impl Handle,
     account: Uuid,
@@ -317,7 +309,8 @@ async fn own_groups(
     Ok(own.filter(|group| group.origin == issuer).collect())
 }
 
-/// Sets the groups that an issuer puts an account in; those of other origins stay. Returns the names before, if they differ.
+/// Sets the groups that an issuer puts an account in; those of other origins stay. Returns the names before, if they
+/// differ.
 async fn set_groups(
     write: &Write,
     ledger: &Ledger<'_>,
@@ -328,8 +321,8 @@ async fn set_groups(
     let own = own_groups(write, account, issuer).await?;
     for group in own.iter().filter(|group| !names.contains(&group.name)) {
         write.members_remove(group.id, &[account]).await?;
-        // Nobody knows a group of an issuer but by its members. What is shown to it names the row, and is shown to those who
-        // join it again.
+        // A group of an issuer is only known by its members. What is shown to it names the row, and is shown to those
+        // who join it again.
         if groups::group_is_empty(write, group.id).await?
             && !groups::group_is_named(write, group.id).await?
         {
@@ -349,7 +342,7 @@ async fn set_groups(
     Ok(is_other.then(|| own.into_iter().map(|group| group.name).collect()))
 }
 
-/// The group of that issuer and name, which is made if it does not exist.
+/// The group of that issuer and name, created if it does not exist.
 async fn group_named(
     write: &Write,
     ledger: &Ledger<'_>,

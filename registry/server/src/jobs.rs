@@ -1,5 +1,5 @@
-//! The background jobs of a process: crawl, checks of proofs, decisions by changed rules, indexing, upkeep, embedding and the
-//! terms of approvals.
+//! The background jobs of a process: crawl, checks of proofs, decisions by changed rules, indexing, upkeep, embedding
+//! and the terms of approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,12 @@ pub use crate::admission::rules_pass::{PassEnd, decide_by_rules};
 pub use crate::meaning::models::{Embedders, Models};
 pub use crawl::{frontier, sink};
 
-/// The options of the jobs.
 pub struct JobOptions {
-    /// Whether this process crawls.
     pub crawl: bool,
     /// The reason to rebuild the index first, if any.
     pub rebuild: Option<String>,
     /// A callback that gets the outcome of every request of the crawler.
     pub on_outcome: OnOutcome,
-    /// The models of semantic search.
     pub models: Models,
 }
 
@@ -56,7 +53,6 @@ impl Default for JobOptions {
     }
 }
 
-/// The jobs of one process.
 #[derive(Debug)]
 pub struct Jobs {
     crawling: CancellationToken,
@@ -75,7 +71,6 @@ pub struct Jobs {
 /// Timeout for the crawler to return its leases, and for the index to commit.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Starts every job.
 pub fn start(context: &Arc<Context>, options: JobOptions) -> Jobs {
     let crawling = CancellationToken::new();
     let following = CancellationToken::new();

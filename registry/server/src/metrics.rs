@@ -1,5 +1,5 @@
-//! Metrics in Prometheus' format. No label names a domain or an agent, so that the number of series stays
-//! what the code makes it.
+//! Metrics in Prometheus' format. No label names a domain or an agent, so that the number of series does not depend on
+//! data.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const LATENCIES: [f64; 12] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0,
 ];
 
-/// The most different outcomes of visits that have a series of their own.
+/// Maximum number of different outcomes of visits that have their own series.
 const MAX_OUTCOMES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -46,29 +46,24 @@ struct OutcomeLabels {
     outcome: String,
 }
 
-/// The gauges of one process, read when metrics are requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessGauges {
     /// The last event the index has applied.
     pub applied_seq: i64,
     /// How many events the index is behind.
     pub index_lag: i64,
-    /// Public agents.
     pub agents: i64,
-    /// Event streams that are open.
     pub streams: i64,
-    /// Whether the circuit breaker is open.
     pub crawl_braked: bool,
     /// Stored cards that were found damaged.
     pub damaged_cards: i64,
 }
 
-/// The counters of one process.
 #[derive(Debug)]
 pub struct Metrics {
-    /// What everybody may see: the figures of the process itself.
+    /// Public figures: those of the process itself.
     process: Registry,
-    /// What tells how much the registry does and holds.
+    /// Figures that show how much the registry does and holds.
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
@@ -95,7 +90,6 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero.
     pub fn new() -> Self {
         let metrics = Self {
             process: Registry::with_prefix("a2a_registry"),
@@ -120,8 +114,8 @@ impl Metrics {
         metrics.with_process_figures().registered()
     }
 
-    /// Registers the figures of the process. A count by route or by outcome is none of them: it tells what others do, such
-    /// as approving and suspending agents that are hidden.
+    /// Registers the figures of the process. Counts by route or by outcome are not among them: they tell what others
+    /// do, such as approving and suspending hidden agents.
     fn with_process_figures(mut self) -> Self {
         let process = &mut self.process;
         process.register(
@@ -205,29 +199,25 @@ impl Metrics {
         self
     }
 
-    /// Counts a request that could not be read as one.
     pub fn malformed_request(&self) {
         self.malformed.inc();
     }
 
-    /// Counts a connection refused by a limit.
     pub fn connection_refused(&self) {
         self.refused.inc();
     }
 
-    /// Counts a connection ended because its client was idle for too long.
     pub fn connection_cut_off(&self) {
         self.cut_off.inc();
     }
 
-    /// Counts a token or a sign-in that was refused.
     pub fn sign_in_refused(&self, reason: &'static str) {
         self.sign_in_refusals
             .get_or_create(&RefusalLabels { reason })
             .inc();
     }
 
-    /// Counts how an attempt at a source ended: `card`, `not_modified`, `timeout`, …
+    /// Counts the outcome of an attempt at a source: `card`, `not_modified`, `timeout`, …
     ///
     /// Beyond 64 different words everything counts as `other`.
     pub fn crawl_outcome(&self, outcome: &str) {
@@ -260,9 +250,6 @@ impl Metrics {
     }
 
     /// Everything in the `OpenMetrics` text format, with the gauges set to `gauges`.
-    ///
-    /// # Errors
-    /// Where the text cannot be written, which memory alone can cause.
     pub fn text(&self, gauges: ProcessGauges) -> Result<String, std::fmt::Error> {
         self.applied_seq.set(gauges.applied_seq);
         self.index_lag.set(gauges.index_lag);
@@ -276,10 +263,7 @@ impl Metrics {
         Ok(text)
     }
 
-    /// The figures of the process alone, in the same format, with the number of streams that are open.
-    ///
-    /// # Errors
-    /// As [`Self::text`].
+    /// The figures of the process alone, in the same format, with the number of open streams.
     pub fn process_text(&self, streams: i64) -> Result<String, std::fmt::Error> {
         self.streams.set(streams);
         let mut text = String::new();
@@ -288,17 +272,16 @@ impl Metrics {
     }
 }
 
-/// The counters of requests as one worker uses them. It looks each series up once, since workers that look for it with every
-/// request wait for one another.
+/// The counters of requests as one worker uses them. It looks up each series once, because a look-up per request would
+/// make workers wait for one another.
 #[derive(Debug)]
 pub struct WorkerMetrics {
     metrics: Arc<Metrics>,
-    /// As many as there are routes, methods and classes of status codes at most.
+    /// At most as many as there are combinations of routes, methods and classes of status codes.
     series: RefCell<HashMap<RequestLabels, (Counter, Histogram)>>,
 }
 
 impl WorkerMetrics {
-    /// The counters of one worker, which are those of its process.
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
@@ -306,12 +289,10 @@ impl WorkerMetrics {
         }
     }
 
-    /// Counts a request that has begun.
     pub fn request_begins(&self) {
         self.metrics.in_flight.inc();
     }
 
-    /// Counts a request that has ended.
     pub fn request_ends(&self) {
         self.metrics.in_flight.dec();
     }
@@ -355,7 +336,6 @@ impl WorkerMetrics {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Begins to measure.
     pub fn start() -> Self {
         Self(Instant::now())
     }

@@ -1,11 +1,11 @@
-//! Names of accounts, groups, tokens and saved searches: what may be one.
+//! The rules for names of accounts, groups, tokens and saved searches.
 
 use a2a_registry_api::limits::MAX_NAME;
 
 use crate::error::{AppError, ErrorKind};
 
-/// Names that mean something else than an account or a group, in any case: clients without a token (`anonymous`, `anyone`), the
-/// caller (`me`), no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
+/// Names with a meaning of their own, in any case: clients without a token (`anonymous`, `anyone`), the caller (`me`),
+/// no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
 /// (`crawler`, `policy`, `system`), and the account of the bootstrap token (`admin`).
 pub(crate) const RESERVED_NAMES: [&str; 9] = [
     "admin",
@@ -19,10 +19,6 @@ pub(crate) const RESERVED_NAMES: [&str; 9] = [
     "system",
 ];
 
-/// Refuses what is no name.
-///
-/// # Errors
-/// `Invalid`.
 pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
     let fits = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -38,10 +34,7 @@ pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), AppError> {
     ))
 }
 
-/// Refuses what is no name of a new account or group: one that has a meaning of its own would be taken for what it is not.
-///
-/// # Errors
-/// `Invalid`, and `Conflict` for a reserved name.
+/// Refuses an invalid name of a new account or group: a reserved one would be mistaken for its other meaning.
 pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> {
     check_name(pointer, name)?;
     let mut reserved = RESERVED_NAMES.iter();
@@ -54,10 +47,7 @@ pub(crate) fn check_new_name(pointer: &str, name: &str) -> Result<(), AppError> 
     ))
 }
 
-/// Refuses lists of names in which one is none, or that are too long.
-///
-/// # Errors
-/// `Invalid`.
+/// Refuses lists of names that are too long or contain an invalid one.
 pub(crate) fn check_names(pointer: &str, names: &[String], most: usize) -> Result<(), AppError> {
     if names.len() > most {
         return Err(AppError::invalid(pointer, format!("at most {most} names")));

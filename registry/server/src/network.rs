@@ -15,21 +15,17 @@ use crate::error::StartError;
 /// is missing.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// The resolver for all names.
     pub resolver: Arc<dyn Resolver>,
     /// Fetches cards and checks proofs, with the same resolver and within the guard of the crawler.
     pub fetcher: Arc<Fetcher>,
-    /// Asks identity providers, with the same resolver and within the guard of `[identity]`; `None` where there are none.
+    /// Queries identity providers, with the same resolver and within the guard of `[identity]`; `None` without
+    /// providers.
     pub identity_fetcher: Option<Arc<Fetcher>>,
-    /// Asks other registries, with the same resolver and within the guard of `[federation]`; `None` where there are none.
+    /// Queries other registries, with the same resolver and within the guard of `[federation]`; `None` without peers.
     pub federation_fetcher: Option<Arc<Fetcher>>,
 }
 
 impl Network {
-    /// Network access with the resolver that the system is configured with.
-    ///
-    /// # Errors
-    /// No resolver configuration, and the errors of [`Network::through`].
     pub fn of_system(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let resolver = HickoryResolver::from_system(FetchLimits::default().dns)
             .map_err(|error| StartError(format!("names cannot be resolved: {error}")))?;
@@ -38,18 +34,11 @@ impl Network {
 
     /// Network access for a process that sends no requests: no name resolves, and the certificates of
     /// `crawler.extra_ca` are not read, so that a command that only reads the database runs without them.
-    ///
-    /// # Errors
-    /// The HTTP client cannot be made.
     pub fn none(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let [fetching, ..] = fetcher_configs(config);
         Self::with(fetching, [None, None], clock, Arc::new(EmptyResolver))
     }
 
-    /// Network access with this resolver.
-    ///
-    /// # Errors
-    /// `crawler.contact` is no URL, or a file of `crawler.extra_ca` cannot be read or holds no certificate.
     pub fn through(
         config: &Config,
         clock: Arc<dyn Clock>,
@@ -105,8 +94,8 @@ impl Network {
     }
 }
 
-/// What the configuration says of requests of the crawler, to identity providers and to other registries, without the contact and without
-/// certificates from files.
+/// The configurations for requests of the crawler, to identity providers and to other registries, without the contact
+/// and without certificates from files.
 fn fetcher_configs(config: &Config) -> [FetcherConfig; 3] {
     let limited = |guard, key_hosts| FetcherConfig {
         guard: Guard::new(guard),

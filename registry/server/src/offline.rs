@@ -21,9 +21,6 @@ use crate::search::indexing::index_anew;
 use crate::start::{StartPurpose, shown_url, store_options};
 
 /// Replaces a lost bootstrap admin token; returns the new one.
-///
-/// # Errors
-/// If there is no registry, the folder is in use, or the database fails.
 pub async fn reset_admin_token(
     config: &Config,
     clock: &dyn Clock,
@@ -41,12 +38,9 @@ pub async fn reset_admin_token(
 }
 
 /// Migrates the configured database; returns the names of the applied steps.
-///
-/// # Errors
-/// If there is no database, the folder is in use, the database does not respond, or a step fails.
 pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
     let options = store_options(config);
-    // PostgreSQL has a migration lock of its own, so servers may keep running.
+    // PostgreSQL has its own migration lock, so servers may keep running.
     let _data_dir = match options.url.starts_with("sqlite:") {
         true => take(config)?,
         false => None,
@@ -60,9 +54,6 @@ pub async fn migrate(config: &Config) -> Result<Vec<String>, StartError> {
 }
 
 /// Rebuilds the index; returns the number of agents in it.
-///
-/// # Errors
-/// If there is no registry, the folder is in use, or database or index fail.
 pub async fn reindex(
     config: Config,
     clock: Arc<dyn Clock>,
@@ -80,9 +71,6 @@ pub async fn reindex(
 }
 
 /// Checks that the database responds, without changing anything; returns a sentence about it.
-///
-/// # Errors
-/// If the database does not respond or does not exist yet.
 pub async fn ping_database(config: &Config) -> Result<String, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
@@ -103,21 +91,17 @@ pub async fn ping_database(config: &Config) -> Result<String, StartError> {
 /// Cards read at once to be verified.
 const VERIFIED_AT_ONCE: u64 = 500;
 
-/// Versions named of one damaged card.
+/// Maximum number of versions that are named for a damaged card.
 const VERSIONS_NAMED: u64 = 10;
 
-/// What hashing every stored card has shown.
 #[derive(Debug, Clone, Default)]
 pub struct VerifiedCards {
-    /// The number of stored cards.
     pub checked: u64,
-    /// The number of those that are damaged.
     pub damaged: u64,
     /// The first of the damaged ones, by digest.
     pub named: Vec<DamagedCard>,
 }
 
-/// A stored card whose bytes have another digest.
 #[derive(Debug, Clone)]
 pub struct DamagedCard {
     /// The digest under which the bytes are stored.
@@ -126,11 +110,8 @@ pub struct DamagedCard {
     pub versions: Vec<(Uuid, Uuid)>,
 }
 
-/// Hashes every stored card, without changing anything; a server may run meanwhile. Names up to `max_named` damaged ones,
-/// and calls `progress` with the number of cards done and of all.
-///
-/// # Errors
-/// If the database does not respond or does not exist yet.
+/// Hashes every stored card, without changing anything; a server may run at the same time. Names up to `max_named`
+/// damaged ones, and calls `progress` with the number of checked cards and of all.
 pub async fn verify_cards(
     config: &Config,
     max_named: usize,
@@ -181,10 +162,7 @@ async fn verify_bodies(
     }
 }
 
-/// Accounts and groups with names that mean something else, each as a sentence; none in a database of an earlier schema.
-///
-/// # Errors
-/// If the database does not respond.
+/// Accounts and groups with reserved names, each as a sentence; none in a database of an earlier schema.
 pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
@@ -198,22 +176,16 @@ pub async fn reserved_names(config: &Config) -> Result<Vec<String>, StartError> 
     Ok(holders.into_iter().map(sentence).collect())
 }
 
-/// The progress of sentence encoders, from the database.
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingProgress {
-    /// The number of agents.
     pub agents: u64,
-    /// The models that have vectors.
     pub models: Vec<EmbeddedModel>,
 }
 
-/// The progress of one sentence encoder.
 #[derive(Debug, Clone, Serialize)]
 pub struct EmbeddedModel {
-    /// Its id.
     #[serde(skip)]
     pub id: String,
-    /// Agents that have vectors.
     pub embedded: u64,
     /// Whether every agent has its vectors, so that searches can use it.
     pub complete: bool,
@@ -222,9 +194,6 @@ pub struct EmbeddedModel {
 }
 
 /// Reads the progress of sentence encoders from the database, without changing anything.
-///
-/// # Errors
-/// If the database does not respond or does not exist yet.
 pub async fn embedded(config: &Config) -> Result<EmbeddingProgress, StartError> {
     let failed = |error| failed(config, &error);
     let store = Store::connect(&unchanged(config)).await.map_err(failed)?;
@@ -256,7 +225,7 @@ fn unchanged(config: &Config) -> StoreOptions {
     options
 }
 
-/// Takes the lock of a data folder that is there, and of its database. With PostgreSQL the folder may be missing: then
+/// Takes the lock of an existing data folder, and of its database. With PostgreSQL the folder may be missing: then
 /// nothing of it can be in use.
 fn take(config: &Config) -> Result<Option<DataDir>, StartError> {
     let database = store_options(config).sqlite_file();

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, made from the handlers, and a page to browse it that needs nothing from outside.
+//! The `OpenAPI` document, generated from the handlers, and a page to browse it that needs nothing from outside.
 
 mod answers;
 mod examples;
@@ -34,7 +34,6 @@ const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
 static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(|| build(&LimitsConfig::default()));
 static TEXT: LazyLock<String> = LazyLock::new(|| text(&DOCUMENT));
 
-/// The `OpenAPI` 3.1 document of this API.
 pub fn document() -> &'static OpenApi {
     &DOCUMENT
 }
@@ -81,7 +80,7 @@ fn build(limits: &LimitsConfig) -> OpenApi {
     components
         .schemas
         .insert(MemberError::name().into_owned(), MemberError::schema());
-    // Descriptions of failures name it, which does not bring it along.
+    // Descriptions of errors refer to it, which does not include it.
     components
         .schemas
         .insert(ard::Error::name().into_owned(), ard::Error::schema());
@@ -98,7 +97,7 @@ fn build(limits: &LimitsConfig) -> OpenApi {
     document
 }
 
-/// Adds the parts of every path that stand for something to the parameters of its operations.
+/// Adds the path parameters to their operations.
 fn describe_path_parts(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let names = path.split('{').skip(1);
@@ -112,8 +111,8 @@ fn describe_path_parts(document: &mut OpenApi) {
     }
 }
 
-/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that reads
-/// none at all.
+/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that
+/// reads none at all.
 fn demand_tokens(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::methods_mut(item) {
@@ -125,7 +124,7 @@ fn demand_tokens(document: &mut OpenApi) {
     }
 }
 
-/// Writes the limits that the operator configures into the document.
+/// Writes the configured limits into the document.
 fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     for item in document.paths.paths.values_mut() {
         for operation in operations::methods_mut(item) {
@@ -141,7 +140,6 @@ fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
     }
 }
 
-/// The document itself.
 pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
     answer::bytes(
         actix_web::http::StatusCode::OK,
@@ -149,26 +147,26 @@ pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
     )
 }
 
-/// The browsable page is a folder, which its address has to say.
+/// The browsable page is a folder, so its address must end with a slash.
 pub(crate) async fn docs_folder() -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((header::LOCATION, "docs/"))
         .finish()
 }
 
-/// The line above the browsable page that leads back to the registry, in the colours of the browser's theme.
+/// The line above the browsable page that leads back to the registry, in the colors of the browser's theme.
 const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
     font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
     border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
 
-/// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids leave
-/// the paths no room there, and the boxes of code hide parts of the lines above and below.
+/// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids
+/// leave the paths no room there, and the code boxes hide parts of the lines above and below.
 const LAYOUT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
     <style>@media (max-width: 40rem) \
     { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
     .swagger-ui .info code { padding: 0 .3em }</style>";
 
-/// A file of the browsable page; the page itself fits a phone, and leads back.
+/// A file of the browsable page; the page itself is fitted to phones, and links back.
 fn with_way_back(file: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&file)
         .ok()
@@ -182,10 +180,6 @@ fn with_way_back(file: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The browsable page and its files, which are part of the binary.
-///
-/// # Errors
-/// `not-found`.
 pub(crate) async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
         let config = utoipa_swagger_ui::Config::from("../openapi.json");
@@ -193,7 +187,7 @@ pub(crate) async fn docs(request: HttpRequest) -> Result<HttpResponse, Problem> 
             config
                 .validator_url("none")
                 .deep_linking(true)
-                // Folded, as it is as long as the operations.
+                // Collapsed, since it is as long as the operations.
                 .default_models_expand_depth(0)
                 .display_operation_id(true),
         )

@@ -24,20 +24,13 @@ pub struct PageRequest {
     pub page_token: Option<String>,
 }
 
-/// Deserializes an optional parameter that is not text. An empty value is an error, and not the same as a missing one.
-///
-/// # Errors
-/// If the text cannot be parsed as such a value.
+/// Deserializes an optional parameter that is not text. An empty value is an error, unlike a missing one.
 pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     parameter: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(parameter).map(Some)
 }
 
-/// The requested page size, within its limits.
-///
-/// # Errors
-/// `Invalid` for 0 or more than 100.
 pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
     match asked {
         None => Ok(DEFAULT_PAGE as usize),
@@ -55,7 +48,6 @@ pub(crate) fn page_size(asked: Option<u32>) -> Result<usize, AppError> {
 pub(crate) struct Signer(hmac::Key);
 
 impl Signer {
-    /// A signer with this key.
     pub(crate) fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
@@ -78,9 +70,6 @@ impl Signer {
     }
 
     /// The position in a page token.
-    ///
-    /// # Errors
-    /// `Invalid` for a token that is malformed, or was made for another query or caller.
     pub(crate) fn position<T: DeserializeOwned>(
         &self,
         query: &str,
@@ -96,7 +85,7 @@ impl Signer {
         })
     }
 
-    /// What a token was made for; `None` for one that is malformed, or was made for another query or caller.
+    /// What a token was made for; `None` if it is malformed, or was made for another query or caller.
     pub(crate) fn read<T: DeserializeOwned>(
         &self,
         query: &str,

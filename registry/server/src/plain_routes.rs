@@ -46,8 +46,7 @@ macro_rules! plain_routes {
     };
 }
 
-/// A route outside of the document, which the router passes over where the method is another. Metrics count them under
-/// one name.
+/// A route outside of the document, which the router skips for other methods. Metrics count them under one name.
 fn plain(method: Method, path: &str) -> Resource {
     web::resource(path)
         .name("page")

@@ -1,7 +1,8 @@
-//! Policies as labels: what an agent carries by the policies that match it, and how they narrow what a caller's labels show.
+//! Policies as labels: what an agent carries by the policies that match it, and how they narrow what a caller's labels
+//! show.
 //!
-//! The labels name the number of the set, so that an agent that was not evaluated under the set in force is shown to nobody,
-//! and a caller's labels never mix two sets.
+//! The labels contain the number of the set, so that an agent that was not evaluated under the set in force is shown to
+//! no one, and a caller's labels never mix two sets.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +11,23 @@ use a2a_registry_policy::{
 };
 use a2a_registry_search::{NEVER, ONLY};
 
-/// What an agent that was evaluated under a set carries.
+/// The label of an agent that was evaluated under a set.
 pub(crate) fn evaluated(set: &PolicySet) -> String {
     format!("p{}", set.number())
 }
 
-/// What an agent that this permit matches carries.
+/// The label of an agent that this permit matches.
 fn permitted(set: &PolicySet, place: u16) -> String {
     format!("p{}+{place}", set.number())
 }
 
-/// What an agent that this forbid matches carries, or any policy that could not be evaluated.
+/// The label of an agent that this forbid matches, or for which a policy could not be evaluated.
 fn forbidden(set: &PolicySet, place: u16) -> String {
     format!("p{}-{place}", set.number())
 }
 
-/// The labels that an agent carries by the policies of a set about finding it; none where every policy matches every agent.
-/// `waived` are forbids that do not count for it.
+/// The labels that an agent carries by the policies of a set about finding it; none if every policy matches every
+/// agent. `waived` are forbids that do not count for it.
 pub(crate) fn carried(set: &PolicySet, facts: &AgentFacts, waived: &BTreeSet<u16>) -> Vec<String> {
     if set.is_plain(Action::Discover) {
         return Vec::new();
@@ -47,7 +48,7 @@ pub(crate) fn carried(set: &PolicySet, facts: &AgentFacts, waived: &BTreeSet<u16
     labels
 }
 
-/// How the policies of a set narrow what somebody finds; `None` where nothing permits anything.
+/// How the policies of a set narrow what a caller finds; `None` if nothing is permitted.
 pub(crate) fn narrowing(set: &PolicySet, principal: &Principal) -> Option<Vec<String>> {
     narrowed(
         set,
@@ -56,8 +57,8 @@ pub(crate) fn narrowing(set: &PolicySet, principal: &Principal) -> Option<Vec<St
     )
 }
 
-/// The same for what everybody finds who has the class's labels, whatever their groups: only permits for everybody count, and
-/// every forbid.
+/// The same for what every caller with the class's labels finds, whatever its groups: only permits for everyone count,
+/// and every forbid.
 pub(crate) fn common_narrowing(set: &PolicySet) -> Option<Vec<String>> {
     narrowed(
         set,
@@ -66,8 +67,8 @@ pub(crate) fn common_narrowing(set: &PolicySet) -> Option<Vec<String>> {
     )
 }
 
-/// Whether a set leaves everything to visibility and holds: whatever it says, it says to everybody about every agent, and it
-/// permits.
+/// Whether a set leaves everything to visibility and holds: whatever it says applies to everyone and every agent, and
+/// it permits.
 pub(crate) fn is_open(set: &PolicySet) -> bool {
     set.is_plain(Action::Discover) && common_narrowing(set) == Some(Vec::new())
 }

@@ -1,4 +1,4 @@
-//! Policy sets as they are kept, and the policies that are shipped.
+//! Stored policy sets, and the shipped policies.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ use crate::collection_filters::{CollectionFilters, collections_to_keep};
 use crate::config::IdentityConfig;
 use crate::error::AppError;
 
-/// The policies of a registry in which nobody has written any: everybody finds and calls every agent that visibility and
-/// holds leave to them.
+/// The policies of a registry without written ones: everyone may find and call every agent that visibility and holds
+/// allow.
 fn shipped_set() -> Vec<PolicyText> {
     vec![text(
         "everybody",
@@ -23,8 +23,8 @@ fn shipped_set() -> Vec<PolicyText> {
     )]
 }
 
-/// The rules of admission that stand beside every set, in the order in which they are named in a decision, each with its
-/// text. A policy of the same identifier replaces one.
+/// The admission rules that complement every set, in the order in which a decision names them, each with its text. A
+/// policy of the same identifier replaces one.
 const ADMISSION: [(&str, Rule, &str); 5] = [
     (
         "approve-all",
@@ -67,13 +67,13 @@ when { resource.change == "low" };
     ),
 ];
 
-/// Who may register stands in the configuration and in roles; this leaves it to them.
+/// Configuration and roles say who may register; this policy leaves it to them.
 const REGISTRATION: (&str, &str) = (
     "registration",
     "// Whoever may register, any domain.\npermit (principal, action == Action::\"register\", resource);\n",
 );
 
-/// The policies that stand beside every set.
+/// The policies that complement every set.
 pub(crate) fn beside(rules: &Rules) -> Vec<PolicyText> {
     let admission = ADMISSION.iter();
     let admission = admission.filter(|(_, rule, _)| rules.approve_all || *rule != Rule::ApproveAll);
@@ -82,7 +82,7 @@ pub(crate) fn beside(rules: &Rules) -> Vec<PolicyText> {
     admission.chain([text(id, policy)]).collect()
 }
 
-/// The rule that a shipped policy is, and its place among them.
+/// The rule of a shipped policy, and its position among them.
 pub(crate) fn shipped_rule(id: &str) -> Option<(usize, Rule)> {
     let place = ADMISSION.iter().position(|(shipped, ..)| *shipped == id)?;
     Some((place, ADMISSION[place].1))
@@ -95,21 +95,19 @@ fn text(id: &str, text: &str) -> PolicyText {
     }
 }
 
-/// The policies of a kept set.
 pub(crate) fn written(row: &policy_set::Model) -> Result<Vec<PolicyText>, AppError> {
     serde_json::from_str(&row.policies).map_err(|error| {
         AppError::internal(format!("policy set {} is broken: {error}", row.number))
     })
 }
 
-/// Compiled sets that are kept: the one in force, its successor, and what is being written.
+/// Compiled sets that are kept: the one in force, its successor, and the one being written.
 const MAX_COMPILED: usize = 4;
-/// Sets that somebody writes that are compiled or wait for it; further ones get 503. Each holds its texts meanwhile, at most
-/// 4 MiB.
+/// Drafts that are compiled or wait for it; further ones get 503. Each holds its texts for that time, at most 4 MiB.
 const MAX_DRAFTS: usize = 8;
 
-/// The sets that this process has compiled last, by their texts: a set that was previewed is compiled once, and what was
-/// accepted is at hand for the first write that admits by it, which holds the lock of the database.
+/// The sets that this process has compiled last, by their texts: a previewed set is compiled once, and an accepted one
+/// is ready for the first write that admits by it, which holds the lock of the database.
 #[derive(Debug)]
 pub(crate) struct CompiledSets {
     recent: Mutex<VecDeque<(Vec<u8>, PolicySet)>>,
@@ -120,7 +118,7 @@ pub(crate) struct CompiledSets {
 }
 
 impl Default for CompiledSets {
-    /// One draft is compiled at a time; what was accepted waits for none.
+    /// One draft is compiled at a time; accepted sets do not wait for it.
     fn default() -> Self {
         Self {
             recent: Mutex::default(),
@@ -148,10 +146,7 @@ impl CompiledSets {
         }
     }
 
-    /// A set that somebody writes, without a number: checked for what it costs, and compiled when no other one is.
-    ///
-    /// # Errors
-    /// Every fault of the policies; `Unavailable` where too many wait.
+    /// A draft, without a number: its cost is checked, and it is compiled when no other one is.
     pub(crate) async fn compile_draft(
         &self,
         texts: Vec<PolicyText>,
@@ -165,10 +160,7 @@ impl CompiledSets {
         self.compiled_beside(0, texts, rules, permit, true).await
     }
 
-    /// Waits for the permit to compile one set that somebody writes or looks at.
-    ///
-    /// # Errors
-    /// `Unavailable` where too many wait.
+    /// Waits for the permit to compile one set for an author or reader.
     pub(crate) async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, AppError> {
         let Ok(_waiting) = self.waiting.try_acquire() else {
             return Err(AppError::unavailable(
@@ -180,12 +172,9 @@ impl CompiledSets {
         permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))
     }
 
-    /// A set with the policies that stand beside every set, compiled away from the threads that answer requests: a large one
-    /// takes a second. `permit` is given back when that is done, whether or not anybody still waits. With `stays` the set is at
-    /// hand afterwards.
-    ///
-    /// # Errors
-    /// Every fault of the policies, or where the work was aborted.
+    /// A set with the policies that complement every set, compiled on another thread than those that answer requests: a
+    /// large one takes a second. `permit` is given back when that is done, even if the caller no longer waits. With
+    /// `stays` the set is cached afterwards.
     async fn compiled_beside(
         &self,
         number: u64,
@@ -216,9 +205,6 @@ impl CompiledSets {
 }
 
 /// The set with the highest number, compiled; the shipped one has the number 0.
-///
-/// # Errors
-/// Where the database fails, or this version of the program cannot compile it.
 pub(crate) async fn newest_set(
     sets: &CompiledSets,
     on: &impl Handle,
@@ -228,16 +214,12 @@ pub(crate) async fn newest_set(
     compiled(sets, newest, rules).await
 }
 
-/// The number of a kept set.
 pub(crate) fn number_of(row: &policy_set::Model) -> u64 {
     u64::try_from(row.number).unwrap_or(0)
 }
 
-/// A set that somebody writes now, as [`CompiledSets::compile_draft`] compiles it. A policy about a group that the
-/// configuration leaves out is a fault: it would be about nobody.
-///
-/// # Errors
-/// As [`CompiledSets::compile_draft`].
+/// A new draft, compiled as [`CompiledSets::compile_draft`] does. A policy about a group that the configuration leaves
+/// out is a fault: the group would have no members.
 pub(crate) async fn compile_new(
     sets: &CompiledSets,
     texts: Vec<PolicyText>,
@@ -256,7 +238,8 @@ pub(crate) async fn compile_new(
     }))
 }
 
-/// The policies of a set that are about a group that the configuration leaves out, each with what it says of that group.
+/// The policies of a set that are about a group that the configuration leaves out, each with the sentence about that
+/// group.
 pub(crate) fn deselections<'a>(
     set: &'a PolicySet,
     identity: &'a IdentityConfig,
@@ -269,10 +252,7 @@ pub(crate) fn deselections<'a>(
     })
 }
 
-/// A kept set, compiled; the shipped one without.
-///
-/// # Errors
-/// Where this version of the program cannot compile it.
+/// A stored set, compiled; the shipped one for `None`.
 pub(crate) async fn compiled(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
@@ -281,11 +261,7 @@ pub(crate) async fn compiled(
     compile_row(sets, row, rules, (), true).await
 }
 
-/// An earlier set, as [`compiled`] gives it, for somebody who looks at it: one after another, and none takes the place of a set
-/// that decides.
-///
-/// # Errors
-/// As [`compiled`], and `Unavailable` where too many wait.
+/// An earlier set, as [`compiled`] gives it, for a reader: one after another, and none displaces a set that decides.
 pub(crate) async fn compile_earlier(
     sets: &CompiledSets,
     row: Option<policy_set::Model>,
@@ -322,10 +298,6 @@ async fn compile_row(
     })
 }
 
-/// A set that is not kept, asking about the collections that there are.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn asking_about_present_collections(
     on: &impl Handle,
     set: PolicySet,

@@ -5,15 +5,12 @@ use serde::Serialize;
 use crate::error::{AppError, ErrorKind};
 use crate::memory::agents::RenderedJson;
 
-/// The entity tags that the caller allows to be changed; `None` where it does not say.
+/// The entity tags that the caller accepts for a change; `None` without the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Precondition(pub Option<String>);
 
 impl Precondition {
-    /// The number that the caller has seen, where the tag is a number; `None` where it does not say or any will do.
-    ///
-    /// # Errors
-    /// `Changed` for a tag that is no number, which nothing ever had.
+    /// The number that the caller has seen, if the tag is a number; `None` without the header or for `*`.
     pub(crate) fn number(&self) -> Result<Option<u64>, AppError> {
         let Some(wanted) = self.0.as_deref().map(str::trim).filter(|tag| *tag != "*") else {
             return Ok(None);
@@ -29,9 +26,6 @@ impl Precondition {
 
     /// Compares the part of a resource that is to be changed with the part that the caller has seen: of a tag that
     /// [`RenderedJson::with_part`] made, only the beginning counts.
-    ///
-    /// # Errors
-    /// `Changed`.
     pub(crate) fn check_part(&self, present: &impl Serialize) -> Result<(), AppError> {
         let Some(wanted) = &self.0 else {
             return Ok(());
@@ -44,11 +38,8 @@ impl Precondition {
         tags.any(fits).then_some(()).ok_or_else(changed)
     }
 
-    /// Compares what the caller has seen with what there is now, read under the lock of the change. The tag is compared as
-    /// it was given, though it is weak: it stands for the values, and the encoding of a response does not matter here.
-    ///
-    /// # Errors
-    /// `Changed`.
+    /// Compares what the caller has seen with the present state, read under the lock of the change. The tag is compared
+    /// as given, although it is weak: it represents the values, and the encoding of a response does not matter here.
     pub(crate) fn check(&self, present: Option<&impl Serialize>) -> Result<(), AppError> {
         let Some(wanted) = &self.0 else {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The routes of the API, which make up the document, and how failures are written beside it.
+//! The routes of the API, which make up the document, and how errors are written beside it.
 //!
 //! The router takes the first route that matches, so fixed words and verbs stand before the identifiers that would
-//! match them too. It tries the routes one after the other, so the most frequent requests stand first.
+//! match them too. It tries the routes in order, so the most frequent requests come first.
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
@@ -21,7 +21,6 @@ use crate::policies::{routes as policies, waiver_routes as waivers};
 use crate::reviews::{feed_routes as feeds, routes as reviews, writing_routes as writing};
 use crate::search::{routes as search, saved_routes as saved_searches};
 
-/// The operations of the API, which make up the `OpenAPI` document.
 pub fn api(routes: &mut ServiceConfig<'_>) {
     routes
         .service(search::agent_search)
@@ -70,7 +69,6 @@ pub fn api(routes: &mut ServiceConfig<'_>) {
     people_and_reviews(routes);
 }
 
-/// Reviews, events, tokens, accounts and groups, and the health of the process.
 fn people_and_reviews(routes: &mut ServiceConfig<'_>) {
     routes
         .service(reviews::review_list)
@@ -145,7 +143,7 @@ fn policies_api(routes: &mut ServiceConfig<'_>) {
         .service(waivers::waiver_end);
 }
 
-/// How failures are written where a dialect has a form of its own.
+/// How errors are written for protocols that have their own form.
 pub const DIALECT_ERRORS: &[DialectErrors] = &[
     DialectErrors {
         path: "/ard",

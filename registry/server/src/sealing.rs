@@ -1,26 +1,24 @@
-//! Sealing: encryption of what a browser keeps for the registry, with a key that all replicas share.
+//! Sealing: encryption of data that a browser keeps for the registry, with a key that all replicas share.
 
 use a2a_registry_domain::ids::Entropy;
 use data_encoding::BASE64URL_NOPAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-/// Bytes of the key.
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// Seals texts so that nobody without the key can read, change or make one. The key is stored in the database, so that
+/// Seals texts so that only holders of the key can read, change or make one. The key is stored in the database, so that
 /// every replica opens what another one has sealed.
 #[derive(Debug)]
 pub(crate) struct Sealer(LessSafeKey);
 
 impl Sealer {
-    /// A sealer with this key; `None` where it has the wrong length.
     pub(crate) fn new(key: &[u8]) -> Option<Self> {
         let key = UnboundKey::new(&CHACHA20_POLY1305, key).ok()?;
         Some(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals a text for this purpose, as characters that a cookie can hold. The nonce is random: 96 bits, of which no two
-    /// are expected to be equal within 2^32 texts.
+    /// Seals a text for this purpose, as characters that a cookie can hold. The nonce is random: 96 bits, of which no
+    /// two are expected to be equal within 2^32 texts.
     pub(crate) fn seal(&self, purpose: &str, text: &[u8], entropy: &dyn Entropy) -> Option<String> {
         let mut nonce = [0; NONCE_LEN];
         entropy.fill(&mut nonce);

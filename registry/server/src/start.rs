@@ -56,32 +56,25 @@ const IDENTITY: &str = "identity";
 /// How often a start tries again to hide what the rules may forbid, after a deadlock with a write of another process.
 const HIDE_AGAIN: u32 = 5;
 
-/// What a data folder is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartPurpose {
-    /// To serve: a folder and a database that are missing are made, and an index that is ahead of the database is refused.
+    /// Creates a missing folder and database, and refuses an index that is ahead of the database.
     Serve,
-    /// To build the index anew from a database that is there, whatever the present index holds.
+    /// Rebuilds the index from an existing database, whatever the present index contains.
     Reindex,
 }
 
-/// The result of a start.
 #[derive(Debug)]
 pub struct Started {
-    /// The registry.
     pub context: Arc<Context>,
     /// The admin token, if this start has made one. It is shown once.
     pub admin_token: Option<String>,
-    /// The reason to rebuild the index, if any.
     pub rebuild: Option<String>,
 }
 
 impl Context {
     /// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
     /// the admin token that the operator chose, of at least 32 characters.
-    ///
-    /// # Errors
-    /// If the folder is in use, the database does not respond, or the configuration is invalid.
     pub async fn build(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -181,19 +174,18 @@ impl Context {
         Ok((context, rebuild))
     }
 
-    /// Closes the database.
     pub async fn close(&self) {
         close(&self.store).await;
     }
 }
 
-/// Hides, before anybody is answered, what the rules of this process may forbid, and what was hidden since the last event that
-/// the index has applied: a process that was killed has decided more than its index shows.
+/// Hides, before any request is answered, what the rules of this process may forbid, and what was hidden since the last
+/// event that the index has applied: a process that was killed has decided more than its index shows.
 async fn hide_before_serving(context: &Context) -> Result<(), StartError> {
     let mut left = HIDE_AGAIN;
     let undecided = loop {
         match hide_forbidden(context).await {
-            // Another process writes many of the same rows at this moment, and PostgreSQL has ended one of the two writes.
+            // Another process is writing many of the same rows, and PostgreSQL has ended one of the two writes.
             Err(error) if error.kind == ErrorKind::Conflict && left > 0 => left -= 1,
             hidden => break hidden,
         }
@@ -242,13 +234,12 @@ async fn open_store(
         let database = shown_url(config);
         StartError(format!("the database {database} cannot be used: {error}"))
     })?;
-    // A file that this start has made could not be locked before.
+    // A file that this start has created could not be locked before.
     let locked = file.map_or(Ok(()), |file| data_dir.lock_database(&file));
     locked.map_err(|error| StartError(error.to_string()))?;
     Ok((data_dir, store))
 }
 
-/// The admission rules of the configuration.
 fn rules_of(config: &Config) -> Rules {
     let governance = &config.governance;
     Rules {
@@ -298,7 +289,7 @@ pub(crate) fn shown_url(config: &Config) -> DatabaseUrl {
     config.database_url().into()
 }
 
-/// The key that this setting holds for all replicas; the first one to start makes it.
+/// The key that this setting holds for all replicas; the first one to start generates it.
 async fn shared_key(
     store: &Store,
     setting: &str,
@@ -325,8 +316,8 @@ fn setting_invalid(setting: &str) -> StartError {
 }
 
 /// Opens the index; returns the reason to rebuild it, if it is missing, corrupt or has another schema. An index of
-/// another database is removed: it must never be served. One with events that this database does not have is a sign that
-/// the database is an older one or the wrong one, so the start is refused until an operator accepts the database.
+/// another database is removed: it must never be served. One with events that this database does not have is a sign
+/// that the database is an older or the wrong one, so the start is refused until an operator accepts the database.
 async fn open_index(
     config: &Config,
     store: &Store,
@@ -351,8 +342,8 @@ async fn open_index(
     if let Some(applied) = ahead
         && purpose == StartPurpose::Serve
     {
-        // An operator may now put another file in the database's place. No log may stay beside it, which SQLite would apply
-        // to that file.
+        // An operator may now put another file in the database's place. No log may stay beside it, because SQLite would
+        // apply it to that file.
         close(store).await;
         return Err(StartError(ahead_of_database(config, applied, highest)));
     }
@@ -382,7 +373,6 @@ async fn open_index(
     Ok((index, None))
 }
 
-/// Says that the index contains more events than the database, and what to do.
 fn ahead_of_database(config: &Config, applied: i64, highest: i64) -> String {
     format!(
         "the index {} contains events up to {applied}, but the database {} only has events up to {highest}: it is empty, an older copy or another registry's, or it lost its last writes in a power failure; put the right database back, or accept this one by running `a2a-registry reindex`",

@@ -13,11 +13,10 @@ use crate::caller::{CURATORS, Caller, INTERNAL, PUBLIC, account_label, group_lab
 /// Whether an agent is listed, unlisted or on hold, which decides who sees it beside its owner and the curators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Openness {
-    /// It is listed.
     Listed,
-    /// It is not listed, and not on hold.
+    /// Neither listed nor on hold.
     Unlisted,
-    /// It is on hold: only its owner and the curators see it (docs/model.md#visibility).
+    /// Only its owner and the curators see it (docs/model.md#visibility).
     Held,
 }
 
@@ -31,27 +30,27 @@ impl Openness {
     }
 }
 
-/// Whether an agent is listed under these holds; never one of which it is not known where it stands.
+/// Whether an agent is listed under these holds; never one in a state that this build does not know.
 pub(crate) fn is_listed(agent: &agent::Model, holds: &[hold::Model]) -> bool {
     let holds: Vec<Hold> = holds.iter().map(hold::Model::shown).collect();
     let lifecycle = agent.lifecycle.known();
     lifecycle.is_some_and(|lifecycle| listed(lifecycle, &holds))
 }
 
-/// Whether a domain stands behind what its catalogs list: its owner has proved it, and has not opted out. The same rule for
-/// many rows is in [`a2a_registry_store::peer_candidates`].
+/// Whether a domain is responsible for what its catalogs list: its owner has proved it, and has not opted out. The same
+/// rule for many rows is in [`a2a_registry_store::peer_candidates`].
 pub(crate) fn stands_behind_catalogs(row: &domain::Model) -> bool {
     row.is_proved() && row.opted_out_by.is_none() && row.deleted_at.is_none()
 }
 
 /// The labels of which a caller must hold one to find an agent.
 ///
-/// An agent that is not listed is shown to the account that first registered its domain, `first`, where that is its
-/// submitter or one of the registrants of its sources, unless its visibility was narrowed. Other registrants see no agent
-/// before it is listed: they could tell by its absence that the URL they added belongs to a hidden one. An
-/// agent on hold is shown to its owner, which is its submitter while it has none. A restricted agent that is listed is
-/// shown to its owner and to the members of the groups that it names. An agent with a lifecycle or
-/// visibility that only a later build knows is shown to nobody.
+/// An agent that is not listed is shown to the account that first registered its domain, `first`, if that is its
+/// submitter or one of the registrants of its sources, unless its visibility was narrowed. Other registrants see no
+/// agent before it is listed: they could tell by its absence that the URL they added belongs to a hidden one. An agent
+/// on hold is shown to its owner, which is its submitter while it has none. A restricted agent that is listed is shown
+/// to its owner and to the members of the groups that it names. An agent with a lifecycle or visibility that only a
+/// later build knows is shown to no one.
 pub(crate) fn visible_to(
     agent: &agent::Model,
     openness: Openness,
@@ -99,8 +98,8 @@ pub(crate) fn shown_to(agent: &agent::Model) -> BTreeSet<Uuid> {
     named.into_iter().chain(collected).collect()
 }
 
-/// The submitter of an agent as far as it sees the agent: of one that is not listed only the account that first registered
-/// its domain.
+/// The submitter of an agent, if it sees the agent: one that is not listed is only seen by the account that first
+/// registered its domain.
 pub(crate) fn own_submitter(
     agent: &agent::Model,
     is_listed: bool,
@@ -110,7 +109,7 @@ pub(crate) fn own_submitter(
     submitter.filter(|submitter| is_listed || first == Some(*submitter))
 }
 
-/// The account whose own an agent is: its owner, or its submitter while its domain never had an owner, if that has
+/// The account that owns an agent: its owner, or its submitter while its domain never had an owner, if that has
 /// registered the domain first. `first` is that account, of a domain that never had an owner.
 pub(crate) fn keeper(agent: &agent::Model, first: Option<Uuid>) -> Option<Uuid> {
     let submitter = agent.submitter;
@@ -118,8 +117,8 @@ pub(crate) fn keeper(agent: &agent::Model, first: Option<Uuid>) -> Option<Uuid> 
     agent.owner_id.or(submitter)
 }
 
-/// Whether a caller who registered the agent's domain first sees the agent, listed or not, with a source that the caller
-/// has registered.
+/// Whether a caller who registered the agent's domain first sees the agent, listed or not, with a source that the
+/// caller has registered.
 pub(crate) fn visible_to_registrant(caller: &Caller, agent: &agent::Model, is_held: bool) -> bool {
     let own = caller.account.iter();
     let own = own.filter(|account| account.may(Permission::Read));

@@ -36,21 +36,17 @@ const INNER_FLAGS: [&str; 5] = ["required", "mandatory", "enabled", "enforced", 
 /// Longest label of a publisher's own; longer texts are explanations.
 const MAX_LABEL_CHARS: usize = 64;
 
-/// The credentials that a member requires.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CredentialDemand {
     /// The schemes that could be read, any one of which is enough. No duplicate names.
     schemes: Vec<SecurityScheme>,
-    /// Their names.
     names: HashSet<String>,
     /// Whether credentials are required, if the member says so explicitly.
     required: Option<bool>,
-    /// Whether some part could not be read.
     vague: bool,
 }
 
 impl CredentialDemand {
-    /// The credentials required by the value of a member that names them.
     pub(crate) fn by(value: &Value) -> Self {
         let mut demand = CredentialDemand::default();
         demand.read(value);
@@ -96,7 +92,6 @@ impl CredentialDemand {
         (schemes, alternatives)
     }
 
-    /// Adds what another member of the same card says.
     pub(super) fn join(&mut self, other: CredentialDemand) {
         for scheme in other.schemes {
             self.add(&scheme.name, scheme.kind, scheme.description);
@@ -126,7 +121,7 @@ impl CredentialDemand {
         }
     }
 
-    /// A demand once made stays.
+    /// Once required, credentials stay required.
     fn flag(&mut self, flag: bool) {
         self.required = Some(flag || self.required == Some(true));
     }
@@ -169,7 +164,7 @@ impl CredentialDemand {
                 self.demand(value);
             }
         }
-        // Of 0.1 an empty list of schemes is said to ask for nothing, whatever stands beside it.
+        // In 0.1 an empty list of schemes requires nothing, whatever else the object says.
         let open = object.get("schemes").and_then(Value::as_array);
         let open = open.is_some_and(Vec::is_empty);
         let silent = !is_scheme && (self.schemes.len(), self.required) == before;
@@ -223,7 +218,7 @@ impl CredentialDemand {
         }
     }
 
-    /// What a member says that is called a demand: yes, no, or the scheme that is demanded.
+    /// Reads a member whose name says that credentials are required: yes, no, or the required scheme.
     pub(super) fn demand(&mut self, value: &Value) {
         match value {
             Value::Bool(flag) => self.flag(*flag),
@@ -253,18 +248,18 @@ impl CredentialDemand {
     }
 }
 
-/// A scheme as the versions describe one; what is odd about it has no finding of its own here.
+/// Reads a scheme in the form of any version, without reporting its oddities.
 fn scheme(object: Map<String, Value>) -> Option<(SchemeKind, Option<String>)> {
     let out = &mut Findings::default();
     security::scheme(Value::Object(object), &Pointer::Root, out)
 }
 
-/// Whether a scheme asks a caller for anything.
+/// Whether a scheme requires anything of a caller.
 fn is_closed(scheme: &SecurityScheme) -> bool {
     scheme.kind != SchemeKind::None
 }
 
-/// A text that is an answer to whether something is needed.
+/// A text that answers whether something is required.
 pub(crate) fn flag_of(text: &str) -> Option<bool> {
     match folded(text).as_str() {
         "true" | "yes" | "required" | "mandatory" | "enabled" | "always" => Some(true),
@@ -302,7 +297,6 @@ pub(crate) fn is_scheme_list(value: &Value) -> bool {
     list.is_some_and(|list| !list.is_empty() && list.iter().take(MAX_LIST).all(is_scheme))
 }
 
-/// Whether a value says nothing.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,

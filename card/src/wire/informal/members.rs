@@ -21,14 +21,11 @@ const HOLDERS: [&str; 6] = [
 pub(crate) struct CredentialMember<'a> {
     /// The member of the card that contains it, unless it is at the top level.
     pub(crate) holder: Option<&'a str>,
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Its value.
     pub(crate) value: &'a Value,
 }
 
 impl CredentialMember<'_> {
-    /// The credentials that it requires.
     pub(crate) fn demand(&self) -> CredentialDemand {
         let mut demand = CredentialDemand::default();
         if is_demand(self.name) {
@@ -40,7 +37,6 @@ impl CredentialMember<'_> {
     }
 }
 
-/// Whether a member with that name requires any credentials.
 pub(crate) fn asks(name: &str, value: &Value) -> bool {
     let holder = None;
     let member = CredentialMember {
@@ -51,7 +47,6 @@ pub(crate) fn asks(name: &str, value: &Value) -> bool {
     member.demand().asks()
 }
 
-/// All such members, in the card's order.
 pub(crate) fn members(unknown: &Map<String, Value>) -> Vec<CredentialMember<'_>> {
     let mut found = Vec::new();
     for (name, value) in unknown {
@@ -89,13 +84,11 @@ pub(crate) fn held_members<'v>(holder: &str, value: &'v Value) -> Vec<(&'v str, 
     about.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// Whether this member of a card may contain members about credentials.
 fn is_holder(name: &str) -> bool {
     let spelt = |holder: &&str| is_spelling(name, holder);
     HOLDERS.iter().any(spelt) || NESTS.iter().any(spelt)
 }
 
-/// The credentials that all of them require together.
 pub(crate) fn demand_of(unknown: &Map<String, Value>) -> CredentialDemand {
     let mut all = CredentialDemand::default();
     for member in members(unknown) {

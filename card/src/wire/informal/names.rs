@@ -47,12 +47,10 @@ fn is_of_authors(name: &str) -> bool {
     name.contains("author") && !name.contains("authoriz") && !name.contains("authoris")
 }
 
-/// Whether a member of this name is about credentials of callers.
 pub(crate) fn is_about_credentials(name: &str) -> bool {
     NAMES.contains(&folded(name).as_str()) || is_demand(name)
 }
 
-/// The members of an object that are about credentials, if there are any.
 pub(crate) fn credential_members(object: &Map<String, Value>) -> Option<Value> {
     let about = object
         .iter()

@@ -64,10 +64,9 @@ pub struct Given<'a> {
 pub enum CredentialChoice<'a> {
     /// With these credentials, without duplicates; those set by hand are not included.
     With(Vec<Credential>),
-    /// Without any credentials.
+    /// Without any credentials at all.
     Free,
-    /// Not with the caller's credentials: these are the alternatives that require some, none if the card's
-    /// requirement is unreadable.
+    /// Not with the caller's credentials, but with one of these alternatives, which are empty if unreadable.
     Closed(Vec<Vec<AuthScheme<'a>>>),
 }
 
@@ -107,8 +106,7 @@ pub fn choose_credentials<'a>(card: &'a AgentCard, means: &Means<'_>) -> Credent
     }
 }
 
-/// The credentials to send for an alternative; `None` if it is not met. With `guess`, a scheme in an unknown form is
-/// assumed to be met.
+/// The credentials to send for an alternative, if it is met. With `guess`, so is a scheme in an unknown form.
 fn met(alternative: &[AuthScheme<'_>], means: &Means<'_>, guess: bool) -> Option<Vec<Credential>> {
     let mut credentials = Vec::new();
     for asked in alternative {
@@ -135,8 +133,7 @@ impl Given<'_> {
         self.headers.iter().any(same)
     }
 
-    /// The credential to send for a scheme, if one is needed besides those set by hand; `None` if the scheme is not
-    /// met.
+    /// The credential to send for a scheme, if it needs one that was not set by hand; `None` if it is not met.
     fn meets(&self, asked: &AuthScheme<'_>, guess: bool) -> Option<Option<Credential>> {
         let found = match credential(asked) {
             Ok(None) => return Some(None),
@@ -173,9 +170,6 @@ impl Given<'_> {
 }
 
 /// The credential to send for one scheme, according to the card; `None` if it requires nothing.
-///
-/// # Errors
-/// If no request can meet the scheme.
 pub fn credential<'a>(asked: &'a AuthScheme<'_>) -> Result<Option<Credential>, Obstacle<'a>> {
     match asked.kind.as_deref() {
         Some(SchemeKind::None) => Ok(None),
@@ -199,7 +193,7 @@ pub(crate) fn is_basic(asked: &AuthScheme<'_>) -> bool {
     matches!(asked.kind.as_deref(), Some(SchemeKind::Http { scheme, .. }) if scheme.eq_ignore_ascii_case("basic"))
 }
 
-/// Whether a card has a use for a token: it mentions a scheme that takes one, or may take one; or it requires nothing.
+/// Whether a card mentions a scheme that takes a token, or may take one, or requires nothing.
 pub fn takes_token(card: &AgentCard) -> bool {
     let AuthRequirements {
         alternatives,

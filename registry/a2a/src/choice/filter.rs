@@ -11,8 +11,7 @@ use super::{Dialect, Route, grpc_address};
 pub struct InterfaceFilter {
     /// Only those with this binding, in any case of letters.
     pub binding: Option<String>,
-    /// Only those with this protocol version, such as `0.3`. An interface without a version counts as each that it is
-    /// called in.
+    /// Only those with this protocol version, such as `0.3`; one without a version counts as every version.
     pub version: Option<String>,
     /// The tenant in every request, instead of the card's.
     pub tenant: Option<String>,
@@ -20,14 +19,13 @@ pub struct InterfaceFilter {
     pub plaintext: bool,
     /// The address to call instead of those of the card, or where the card names none.
     pub url: Option<String>,
-    /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which is right for
-    /// a card in `snake_case`. Either way the other forms are tried where the agent does not know the first.
+    /// Whether interfaces of 1.0 are called in the forms of the a2a-protocol skill before the standard ones, which
+    /// suits a card in `snake_case`. The other forms are tried where the agent does not know the first.
     pub skill_first: bool,
 }
 
 impl InterfaceFilter {
-    /// The card with the caller's address in place of its own. Where the card has none, the interface has the caller's binding,
-    /// or JSON-RPC.
+    /// The card with the caller's address, and, if it has no interface, with the caller's binding or JSON-RPC.
     pub(crate) fn readdressed<'a>(&self, card: &'a AgentCard) -> Cow<'a, AgentCard> {
         let Some(url) = &self.url else {
             return Cow::Borrowed(card);
@@ -94,7 +92,6 @@ impl InterfaceFilter {
     }
 }
 
-/// The first two numbers of a version, which say what is spoken.
 fn minor(version: &str) -> (&str, &str) {
     let mut numbers = version.splitn(3, '.');
     let major = numbers.next().unwrap_or_default();

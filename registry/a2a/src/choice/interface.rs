@@ -77,9 +77,9 @@ impl Dialect {
 pub struct Route {
     /// The interface as in the card.
     pub interface: Interface,
-    /// Its address.
+    /// Its address as a URL.
     pub url: Url,
-    /// How to call it.
+    /// The dialect to call it in.
     pub dialect: Dialect,
 }
 
@@ -140,9 +140,9 @@ pub enum NoRoute {
     },
 }
 
-/// The supported bindings, each with its dialect. A JSON-RPC interface without a version is first called in the older
-/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones, at last in those of 0.1; an agent
-/// reports a method that it does not know.
+/// The supported bindings, each with its dialects. A JSON-RPC interface without a version is called first in the older
+/// forms, since only cards before 0.2.5 may omit the version, then in the newer ones, and last in those of 0.1; an
+/// agent reports a method that it does not know.
 const SPOKEN: [(Spoken<'_>, Dialect); 7] = [
     (
         Spoken {
@@ -195,13 +195,9 @@ const SPOKEN: [(Spoken<'_>, Dialect); 7] = [
     ),
 ];
 
-/// Most reasons listed when no interface can be used.
 const MAX_REASONS: usize = 4;
 
-/// The ways to call the agent, in the order to try them; at least one.
-///
-/// # Errors
-/// If no interface can be used.
+/// The ways to call the agent, in the order to try them; never empty.
 pub fn routes(card: &AgentCard) -> Result<Vec<Route>, NoRoute> {
     if card.interfaces.is_empty() {
         return Err(NoRoute::NoInterface);
@@ -229,7 +225,7 @@ fn route(ranked: &RankedInterface<'_>) -> Option<Route> {
     })
 }
 
-/// The address of a gRPC server. A bare `host:port`, as cards and SDKs have it, means TLS, unless the user says otherwise.
+/// The address of a gRPC server. A bare `host:port` means TLS, unless the user says otherwise.
 pub(crate) fn grpc_address(text: &str, plaintext: bool) -> Option<Url> {
     let (scheme, rest) = match text.split_once("://") {
         Some(("http", rest)) => ("http", rest),
@@ -245,7 +241,6 @@ const fn bare(plaintext: bool) -> &'static str {
     if plaintext { "http" } else { "https" }
 }
 
-/// Why none of the interfaces can be used, as far as it fits in a line.
 fn reasons(ranked: &[RankedInterface<'_>]) -> String {
     let named: Vec<&str> = ranked
         .iter()

@@ -11,12 +11,10 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use crate::error::shorten;
 use crate::{Dialect, TalkError};
 
-/// The service of 1.0 (1.0 section 10), and its descriptor.
 const V1: (&str, &[u8]) = (
     "lf.a2a.v1.A2AService",
     include_bytes!("../../proto/lf.a2a.v1.binpb"),
 );
-/// The service of 0.3, and its descriptor.
 const V0: (&str, &[u8]) = (
     "a2a.v1.A2AService",
     include_bytes!("../../proto/a2a.v1.binpb"),
@@ -25,7 +23,7 @@ const V0: (&str, &[u8]) = (
 static V1_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| methods(V1));
 static V0_METHODS: LazyLock<Vec<MethodDescriptor>> = LazyLock::new(|| methods(V0));
 
-/// The methods of a service; a test sees to it that both descriptors can be read.
+/// The methods of a service, whose descriptor a test reads.
 fn methods((service, descriptor): (&str, &[u8])) -> Vec<MethodDescriptor> {
     let pool = DescriptorPool::decode(descriptor).unwrap_or_default();
     let service = pool.get_service_by_name(service);
@@ -42,9 +40,6 @@ pub(super) fn method(dialect: Dialect, name: &str) -> Option<&'static MethodDesc
 }
 
 /// The message that a document describes in the JSON form of protobuf.
-///
-/// # Errors
-/// If the document has members or values that the message does not have.
 pub(super) fn message(
     descriptor: MessageDescriptor,
     document: Value,
@@ -55,18 +50,13 @@ pub(super) fn message(
 }
 
 /// The document of a message, in the JSON form of protobuf.
-///
-/// # Errors
-/// If it contains what JSON cannot hold, such as a number that is none.
 pub(crate) fn document(message: &DynamicMessage) -> Result<Value, TalkError> {
     serde_json::to_value(message).map_err(|error| TalkError::NotAnAnswer {
         beginning: shorten(&error.to_string()),
     })
 }
 
-/// Reads and writes the messages of a method.
 pub(super) struct Messages {
-    /// The message that the agent returns.
     pub output: MessageDescriptor,
 }
 

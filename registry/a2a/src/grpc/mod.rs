@@ -1,7 +1,6 @@
 //! Calls over gRPC (1.0 section 10; 0.3 section 3.2.2).
 //!
-//! A call goes the way of all others, with the same HTTP client, credentials and deadline; `tonic` gives it the frames of gRPC
-//! and reads its status.
+//! A call goes through the same HTTP client, credentials and deadline as all others; `tonic` does frames and status.
 
 mod forms;
 mod status;
@@ -23,7 +22,6 @@ pub(super) use forms::document;
 pub(super) use status::{agents_error, is_too_long, lost};
 use transport::Transport;
 
-/// The result of an operation.
 pub(super) async fn call(
     exchange: &Exchange,
     route: &Route,
@@ -56,7 +54,6 @@ pub(super) async fn open(
     Ok(exchange.in_time(opened, &shown).await?.into_inner())
 }
 
-/// A call that is ready to be made.
 struct Call {
     client: Grpc<Transport>,
     request: Request<DynamicMessage>,

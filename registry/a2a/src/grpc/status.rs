@@ -10,10 +10,10 @@ use crate::TalkError;
 use crate::error::{refused, shorten};
 use crate::exchange::{BODY_LIMIT, innermost};
 
-/// How `tonic` begins the message of a status of its own, for a message that is longer than the limit.
+/// Beginning of the message of `tonic`'s own status for a message beyond the limit.
 const TOO_LONG: &str = "Error, decoded message length too large";
 
-/// How `tonic` begins the message of a status of its own, for a response that ends without one.
+/// Beginning of the message of `tonic`'s own status for a response without one.
 const NO_END: &str = "protocol error: missing grpc-status trailer";
 
 /// The names of the codes in gRPC's order.

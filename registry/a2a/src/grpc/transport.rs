@@ -12,7 +12,6 @@ use url::Url;
 use crate::TalkError;
 use crate::exchange::Exchange;
 
-/// An agent's server, for `tonic`.
 #[derive(Clone)]
 pub(super) struct Transport {
     exchange: Exchange,

@@ -6,7 +6,6 @@ use url::Url;
 
 use super::{Endpoints, OauthError, endpoint};
 
-/// Most ways to sign in that are read from a card.
 const SIGN_IN_LIMIT: usize = 20;
 
 /// How a token is obtained.
@@ -38,9 +37,9 @@ pub struct SignIn {
 /// A flow with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredFlow {
-    /// Its kind.
+    /// The kind of flow.
     pub grant: Grant,
-    /// Its addresses.
+    /// The addresses that it uses.
     pub endpoints: Endpoints,
 }
 
@@ -51,7 +50,7 @@ impl SignIn {
         self.flows.iter().find(|flow| flow.grant == grant)
     }
 
-    /// The addresses of the card by which a sign-in is known again: another one is another sign-in.
+    /// The addresses of the card that identify a sign-in.
     #[must_use]
     pub fn addresses(&self) -> Vec<&Url> {
         let tokens = self.flows.iter().map(|flow| &flow.endpoints.token);
@@ -59,11 +58,7 @@ impl SignIn {
     }
 }
 
-/// The ways to sign in to an agent, in the card's order.
-///
-/// # Errors
-///
-/// If the card names an address that must not be used.
+/// The ways to sign in to an agent, in the card's order. Fails if the card names an address that must not be used.
 pub fn sign_ins(card: &AgentCard) -> Result<Vec<SignIn>, OauthError> {
     let mut found: Vec<SignIn> = Vec::new();
     for asked in auth_requirements(card).alternatives.iter().flatten() {
@@ -79,7 +74,6 @@ pub fn sign_ins(card: &AgentCard) -> Result<Vec<SignIn>, OauthError> {
     Ok(found)
 }
 
-/// The sign-in of a scheme; `None` if it is of another kind.
 fn read(asked: &AuthScheme<'_>) -> Result<Option<SignIn>, OauthError> {
     let (flows, document, openid) = match asked.kind.as_deref() {
         Some(SchemeKind::Oauth2 {

@@ -28,7 +28,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Only a token endpoint.
+    /// A server with only a token endpoint.
     #[must_use]
     pub fn of_token(token: Url) -> Self {
         Self {
@@ -83,11 +83,7 @@ pub struct ProviderDocument {
 }
 
 impl ProviderDocument {
-    /// Fetches the document at a confirmed address, without any credentials.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be fetched or read, or it is the document of another issuer.
+    /// Fetches the document at a confirmed address, without any credentials. That of another issuer is refused.
     pub async fn fetch(url: &Url) -> Result<Self, OauthError> {
         let answer = Endpoint::at(url)?.get(url).await?;
         let unreadable = |reason: &str| OauthError::Unreadable {
@@ -132,11 +128,7 @@ impl ProviderDocument {
             })
     }
 
-    /// The addresses of the server.
-    ///
-    /// # Errors
-    ///
-    /// If one must not be used, the server issues no tokens, or it does not know PKCE with SHA-256.
+    /// The addresses of the server. Fails if one must not be used, or if the server does not know PKCE with SHA-256.
     pub fn endpoints(&self, url: &Url) -> Result<Endpoints, OauthError> {
         let missing = |what| OauthError::NotOffered {
             url: shown(url),

@@ -17,10 +17,6 @@ pub const ANSWER_LIMIT: usize = 64 * 1024;
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// The address of an endpoint: https, or http on this machine; without a user and a fragment (RFC 6749 section 3.2).
-///
-/// # Errors
-///
-/// If it is another address, or none.
 pub fn endpoint(text: &str) -> Result<Url, OauthError> {
     let refused = || OauthError::NotAnEndpoint { url: shorten(text) };
     let url = Url::parse(text.trim()).map_err(|_| refused())?;
@@ -32,17 +28,13 @@ pub fn endpoint(text: &str) -> Result<Url, OauthError> {
     }
 }
 
-/// A response with its whole body.
 pub(super) struct Answer {
-    /// The status; never a redirect.
+    /// Never that of a redirect.
     pub status: u16,
-    /// Its `Content-Type`.
     pub content_type: Option<HeaderValue>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
-/// The client for requests to one authorization server.
 pub(super) struct Endpoint(Client);
 
 impl Endpoint {

@@ -25,14 +25,13 @@ const VERIFIER_LENGTHS: std::ops::RangeInclusive<usize> = 43..=128;
 /// The client that the user has registered with the authorization server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OauthClient {
-    /// Its identifier.
+    /// Its identifier at the server.
     pub id: String,
     /// Its secret, which public clients do not have.
     pub secret: Option<String>,
 }
 
 impl fmt::Debug for OauthClient {
-    /// Shows the identifier, and whether there is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OauthClient")
             .field("id", &self.id)
@@ -41,7 +40,7 @@ impl fmt::Debug for OauthClient {
     }
 }
 
-/// Tokens as issued.
+/// The tokens as issued.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenSet {
     /// The access token, for the agent.
@@ -53,7 +52,6 @@ pub struct TokenSet {
 }
 
 impl fmt::Debug for TokenSet {
-    /// Shows no token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenSet")
             .field("refresh", &self.refresh.is_some())
@@ -92,11 +90,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider. Nothing is sent yet.
-    ///
-    /// # Errors
-    ///
-    /// If one of the addresses must not be used.
+    /// A provider at these addresses, each of which is checked. Nothing is sent yet.
     pub fn new(endpoints: Endpoints, client: &OauthClient) -> Result<Self, OauthError> {
         let all = [
             Some(&endpoints.token),
@@ -132,10 +126,6 @@ impl Provider {
     }
 
     /// A token for the client itself (RFC 6749 section 4.4).
-    ///
-    /// # Errors
-    ///
-    /// If the server cannot be reached or refuses.
     pub async fn client_credentials(&self, scopes: &[String]) -> Result<TokenSet, OauthError> {
         let request = self.client.exchange_client_credentials();
         let request = request.add_scopes(scopes.iter().cloned().map(Scope::new));
@@ -145,10 +135,6 @@ impl Provider {
 
     /// Where to send the browser for a code that comes back to `redirect` (RFC 6749 section 4.1.1), with PKCE by SHA-256
     /// (RFC 7636). `state` and `verifier` must be random; the verifier has 43 to 128 characters.
-    ///
-    /// # Errors
-    ///
-    /// If the server has no authorization endpoint, or the verifier another length.
     pub fn authorization(
         &self,
         redirect: &Url,
@@ -169,10 +155,6 @@ impl Provider {
     }
 
     /// The tokens for a code that came back to `redirect`.
-    ///
-    /// # Errors
-    ///
-    /// If the server cannot be reached or refuses.
     pub async fn exchange(
         &self,
         code: String,
@@ -188,10 +170,6 @@ impl Provider {
     }
 
     /// Begins a sign-in at another device (RFC 8628 section 3.1).
-    ///
-    /// # Errors
-    ///
-    /// If the server has no device endpoint, cannot be reached or refuses.
     pub async fn device(&self, scopes: &[String]) -> Result<DeviceSignIn, OauthError> {
         let missing = |_| self.not_offered("sign-in at another device");
         let request = self.client.exchange_device_code().map_err(missing)?;
@@ -202,10 +180,6 @@ impl Provider {
     }
 
     /// Waits until the person has signed in at the other device, at most `limit` (RFC 8628 section 3.4).
-    ///
-    /// # Errors
-    ///
-    /// If the person refuses or does not come in time, or the server cannot be reached.
     pub async fn wait(
         &self,
         device: &DeviceSignIn,
@@ -220,10 +194,7 @@ impl Provider {
     }
 
     /// Renews the access token (RFC 6749 section 6). The refresh token stays the same where the server issues no other.
-    ///
-    /// # Errors
-    ///
-    /// If the server cannot be reached or refuses; [`OauthError::ends_sign_in`] says whether only a new sign-in helps.
+    /// [`OauthError::ends_sign_in`] says whether only a new sign-in helps.
     pub async fn refresh(&self, token: &str) -> Result<TokenSet, OauthError> {
         let refresh = RefreshToken::new(token.to_owned());
         let address = self.endpoints.refresh.as_ref();
@@ -306,9 +277,7 @@ async fn exchanged(at: &Endpoint, request: HttpRequest) -> Result<HttpResponse, 
     Ok(response)
 }
 
-/// A refusal of a server, of any flow.
 trait Described: ErrorResponse {
-    /// Its code and its description.
     fn parts(&self) -> (String, Option<String>);
 }
 

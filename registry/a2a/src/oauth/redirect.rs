@@ -28,15 +28,10 @@ pub struct LoopbackRedirect {
     url: Url,
 }
 
-/// What the server sent with the browser.
 type Returned = Result<String, (String, Option<String>)>;
 
 impl LoopbackRedirect {
-    /// Opens the port.
-    ///
-    /// # Errors
-    ///
-    /// If no port is free.
+    /// Opens a free port.
     pub async fn open() -> Result<Self, OauthError> {
         let failed = |reason: String| OauthError::NoPort { reason };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
@@ -54,12 +49,8 @@ impl LoopbackRedirect {
         &self.url
     }
 
-    /// Waits for the code, at most [`WAIT_LIMIT`]. Requests without the right `state`, or from another issuer than
-    /// `issuer` where one is known (RFC 9207), are refused, and the port stays open for the right one.
-    ///
-    /// # Errors
-    ///
-    /// If the authorization server refuses, as told at `server`, or nobody comes.
+    /// Waits for the code, at most [`WAIT_LIMIT`]. Requests without the right `state`, or from another than the known
+    /// `issuer` (RFC 9207), are refused, and the port stays open for the right one. Errors name `server`.
     pub async fn code(
         self,
         state: &str,
@@ -131,7 +122,7 @@ async fn serve(mut stream: TcpStream, state: &str, issuer: Option<&str>) -> Opti
          connection: close\r\n\r\n{page}",
         page.len()
     );
-    // Where the browser has gone, the code is good all the same.
+    // Even if the browser has gone, the code is good.
     let _ = stream.write_all(response.as_bytes()).await;
     let _ = stream.shutdown().await;
     returned
@@ -151,7 +142,7 @@ fn read(head: &str, state: &str, issuer: Option<&str>) -> Option<Returned> {
     let value = |name: &str| {
         let mut values = url.query_pairs().filter(|(key, _)| key == name);
         let first = values.next().map(|(_, value)| value.into_owned());
-        // Two of one name are an attempt to confuse.
+        // A repeated parameter is refused as an attempt to confuse.
         first.filter(|value| values.next().is_none() && !value.is_empty())
     };
     if value("state")? != state

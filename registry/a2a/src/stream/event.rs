@@ -10,7 +10,7 @@ use crate::error::shorten;
 /// One event of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent {
-    /// Its content.
+    /// What the event says.
     pub kind: EventKind,
     /// The event as received, without the envelope of JSON-RPC.
     pub raw: Value,
@@ -109,7 +109,6 @@ pub(super) fn task_id(form: Form, content: &Value) -> Option<String> {
     }
 }
 
-/// The content of an event.
 pub(super) fn read(form: Form, content: &Value, route: &Route) -> Result<EventKind, TalkError> {
     Ok(match form {
         Form::Task => EventKind::Task(Box::new(answer::task_answer(content.clone(), route)?)),
@@ -147,7 +146,6 @@ fn flag(content: &Value, name: &str) -> bool {
     field(content, name).and_then(Value::as_bool) == Some(true)
 }
 
-/// The error for something that is no event.
 pub(super) fn no_event(raw: &Value) -> TalkError {
     TalkError::NotAnEvent {
         beginning: shorten(&raw.to_string()),
@@ -155,8 +153,7 @@ pub(super) fn no_event(raw: &Value) -> TalkError {
 }
 
 impl EventKind {
-    /// Whether the answer ends with this event: a message, a state that the agent does not leave by itself (1.0
-    /// section 3.1.2), or the mark of 0.x.
+    /// Whether the answer ends here: a message, a state that waits or is final (1.0 section 3.1.2), or the mark of 0.x.
     pub(super) fn ends(&self) -> bool {
         match self {
             Self::Message(_) => true,
@@ -168,7 +165,6 @@ impl EventKind {
 }
 
 impl EventKind {
-    /// Whether the task is completed with this event.
     pub(super) fn completes(&self) -> bool {
         matches!(self, Self::Status(status) if status.state == "completed")
     }

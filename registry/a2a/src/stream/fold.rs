@@ -32,7 +32,7 @@ impl Fold {
         answer::task_answer(task, route).ok()
     }
 
-    /// Whether nothing that was streamed can be read: neither a message, nor an artifact, nor words about a state.
+    /// Whether nothing readable was streamed: no message, no artifact, and no text about a state.
     pub fn is_empty(&self) -> bool {
         let has = |place: &str| {
             let task = self.task.as_ref();
@@ -41,7 +41,6 @@ impl Fold {
         self.message.is_none() && !has("/artifacts/0") && !has("/status/message")
     }
 
-    /// Adds an event.
     pub fn add(&mut self, form: Form, content: &Value) {
         match form {
             Form::Message => self.message = Some(content.clone()),
@@ -54,7 +53,7 @@ impl Fold {
         }
     }
 
-    /// The task; an agent that never sends it whole names it in each event.
+    /// The task. An agent that never sends it whole names it in each event.
     fn task(&mut self, content: &Value) -> &mut Value {
         self.task.get_or_insert_with(|| {
             let mut task = json!({"id": "", "status": {"state": "unknown"}});
@@ -125,8 +124,7 @@ fn name(artifact: &Value) -> Option<String> {
     member(artifact, "artifactId").or_else(|| number().map(|number| number.to_string()))
 }
 
-/// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words, which
-/// are one text to a reader.
+/// Adds the parts of an update to an artifact. A text continues the text before it: agents stream pieces of words.
 fn continue_artifact(known: &mut Value, mut more: Value) {
     let Some(Value::Array(added)) = more.get_mut("parts").map(Value::take) else {
         return;

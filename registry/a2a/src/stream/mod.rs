@@ -32,11 +32,10 @@ pub const EVENT_COUNT_LIMIT: usize = 100_000;
 /// Most attempts in a row to resume a stream without anything new from it; the task is asked for afterwards.
 pub const RESUME_LIMIT: u32 = 5;
 
-/// How a stream waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Longest time without an event before the stream counts as broken. Comments, which keep connections open, do not
-    /// count: servers send them for tasks that ended long ago.
+    /// Longest time without an event before the stream counts as broken. Comments do not count: servers send them to
+    /// keep open connections of tasks that ended long ago.
     pub idle: Duration,
     /// First pause before the agent is asked again; it doubles up to two seconds.
     pub pause: Duration,
@@ -46,10 +45,8 @@ pub(super) struct Pace {
 pub struct EventStream {
     connection: Connection,
     phase: Phase,
-    /// Read, but not yet returned.
     ready: Option<StreamEvent>,
     fold: Fold,
-    /// The task that was subscribed to.
     subscribed: Option<String>,
     meter: Arc<Meter>,
     pace: Pace,
@@ -65,15 +62,13 @@ pub struct EventStream {
 }
 
 enum Phase {
-    /// Events are read from a response.
     Reading(Box<Source>),
     /// The response ended too early; the task is subscribed to next.
     Broken,
     /// The task is asked for until it is done.
     Polling,
-    /// The task is done, and is asked for once, since events were missed, or none of them had a text or an artifact.
+    /// The task is done, and is requested once more, since events were missed, or none had a text or an artifact.
     Checking,
-    /// There are no further events.
     Over,
 }
 
@@ -124,7 +119,7 @@ impl EventStream {
         Ok(stream)
     }
 
-    /// Follows a task; as it stands is the first event. The further ones are streamed, or it is asked for again.
+    /// Follows a task: the first event is its present state. The further ones are streamed, or it is polled.
     pub(super) async fn following(
         connection: Connection,
         id: &str,
@@ -159,8 +154,8 @@ impl EventStream {
         }
     }
 
-    /// The next event; `None` after the last one. A stream ends with a message, or with a task that is done or waits for
-    /// the user. Dropping the future loses no event.
+    /// The next event; `None` after the last one, a message or a task that is done or waits for the user. Dropping the
+    /// future loses no event.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, TalkError>> {
         match self.ready.take() {
             Some(event) => Some(Ok(event)),
@@ -187,11 +182,7 @@ impl EventStream {
         self.streamed
     }
 
-    /// Cancels the task at the interface that streams it, and returns the task as it stands then.
-    ///
-    /// # Errors
-    ///
-    /// If no task is known yet, or the agent cannot cancel it.
+    /// Cancels the task, which must be known, at the interface that streams it, and returns its new state.
     pub async fn cancel(&self) -> Result<AgentAnswer, TalkError> {
         let Some(id) = self.task_id() else {
             return Err(TalkError::NoTask);
@@ -220,7 +211,6 @@ impl EventStream {
         }
     }
 
-    /// Reads one event of the response.
     async fn read(&mut self) -> Result<Option<Value>, TalkError> {
         let deadline = self.connection.exchange.deadline();
         let silence = Instant::now() + self.pace.idle;
@@ -273,7 +263,6 @@ impl EventStream {
         Ok(None)
     }
 
-    /// Subscribes to the task.
     async fn resume(&mut self) -> Result<Option<Value>, TalkError> {
         let (Phase::Broken, Some(id)) = (&self.phase, self.task_id()) else {
             return Ok(None);
@@ -300,7 +289,6 @@ impl EventStream {
         }
     }
 
-    /// Asks for the task, as long as it is not done.
     async fn poll(&mut self) -> Result<Option<Value>, TalkError> {
         let Some(id) = self.task_id().map(str::to_owned) else {
             return Err(TalkError::NoTask);
@@ -318,7 +306,7 @@ impl EventStream {
         Ok(Some(raw))
     }
 
-    /// Asks once for a task that is done.
+    /// Requests a task once more that is done.
     async fn check(&mut self) -> Result<Option<Value>, TalkError> {
         let id = self.task_id().unwrap_or_default().to_owned();
         let must = std::mem::take(&mut self.gap);
@@ -346,7 +334,6 @@ impl EventStream {
         })
     }
 
-    /// Waits before the agent is asked again.
     async fn wait(&mut self) -> Result<(), TalkError> {
         let next = Instant::now() + self.pause;
         if next >= self.connection.exchange.deadline() {
@@ -416,7 +403,6 @@ impl EventStream {
         Ok(StreamEvent { kind, raw })
     }
 
-    /// The error for the end of the time allowed.
     fn out_of_time(&self) -> TalkError {
         let seconds = self.connection.exchange.timeout().as_secs();
         match self.answer().and_then(|answer| answer.state) {

@@ -24,13 +24,12 @@ const FRAMING: usize = 1024 * 1024;
 /// The bytes read so far, of all responses that belong to one stream.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// In all.
+    /// Since the stream began.
     total: AtomicUsize,
     /// Since the last event was complete.
     pending: AtomicUsize,
 }
 
-/// A response that is read event by event.
 pub(super) struct Source {
     events: Events,
     meter: Arc<Meter>,
@@ -43,7 +42,6 @@ enum Events {
     },
     Grpc {
         messages: Box<Streaming<DynamicMessage>>,
-        /// The address, for errors.
         url: String,
         with_credentials: bool,
     },
@@ -51,19 +49,15 @@ enum Events {
 
 type Chunks = Pin<Box<dyn Stream<Item = Result<bytes::Bytes, SourceError>> + Send>>;
 
-/// Why a response cannot be read any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SourceError {
-    /// The connection was lost, for this reason.
     #[error("{0}")]
     Lost(String),
-    /// It contains more than is read.
     #[error("{0}")]
     TooLong(String),
     /// It contains an error of the agent, or something that is no event.
     #[error("{0}")]
     Told(TalkError),
-    /// It is not UTF-8.
     #[error("bytes that are not UTF-8")]
     NotText,
 }
@@ -157,7 +151,7 @@ async fn next_data(
     }
 }
 
-/// Why a stream of gRPC ended with a status: the connection was lost or the server went away, or the agent said so.
+/// Why a stream of gRPC ended with a status: a lost connection, a server that went away, or the agent's own error.
 fn failed(status: &tonic::Status, url: &str, with_credentials: bool) -> SourceError {
     if let Some(reason) = grpc::lost(status) {
         return SourceError::Lost(reason.map_or_else(|reason| reason, |error| error.to_string()));

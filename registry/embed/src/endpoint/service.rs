@@ -16,23 +16,17 @@ use crate::EmbedError;
 const SAID: usize = 200;
 /// Most bytes read of a response that explains a failure.
 const REASON_BYTES: usize = 16 * 1024;
-/// Longest pause after a response with `Retry-After`, whatever it says: one wrong value must not disable the endpoint
-/// for days.
+/// Longest pause for a `Retry-After`: one wrong value must not disable the endpoint for days.
 const MAX_REST: Duration = Duration::hours(1);
 
-/// The endpoint of requests.
 pub struct Service {
-    /// URL of requests; the guard has admitted it.
+    /// The guard has admitted it.
     pub url: Url,
-    /// The model's name at the endpoint.
     pub model: String,
-    /// Length of vectors to request.
     pub shorten_to: Option<usize>,
-    /// The registry's key at the endpoint.
     pub key: Option<Bearer>,
-    /// Clock that measures the pause.
     pub clock: Arc<dyn Clock>,
-    /// End of the pause that it has requested.
+    /// End of the pause that the endpoint has requested.
     pub rest: Mutex<Option<OffsetDateTime>>,
 }
 
@@ -42,12 +36,7 @@ impl Service {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// The vectors of these texts, of unit length and in order. Makes one request, or none during a pause that the
-    /// endpoint requested.
-    ///
-    /// # Errors
-    /// [`EmbedError::Away`] if it cannot be reached, is overloaded or broken; [`EmbedError::Failed`] if it refuses or
-    /// responds with something else than the requested vectors.
+    /// The vectors of these texts, of unit length and in order: one request, or none during a requested pause.
     pub async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -85,7 +74,6 @@ impl Service {
         (left > Duration::ZERO && left <= MAX_REST).then_some(left)
     }
 
-    /// The error for a response without vectors.
     fn refusal(&self, answer: &HttpResponse) -> EmbedError {
         let status = answer.status;
         let busy = matches!(status, 429 | 500..=599);
@@ -105,7 +93,6 @@ impl Service {
         }
     }
 
-    /// The error for a missing or incomplete response.
     fn failure(&self, error: &FetchError) -> EmbedError {
         match error.outcome {
             AttemptOutcome::BadBody | AttemptOutcome::BadRedirect => {
@@ -119,8 +106,7 @@ impl Service {
         }
     }
 
-    /// A message with the endpoint's host, without the key in case the endpoint quotes it, on one line and of limited
-    /// length.
+    /// A message on one bounded line, with the endpoint's host and without the key, which the endpoint may quote.
     fn named(&self, told: &str) -> String {
         let told = match &self.key {
             Some(key) => key.hidden_in(told),

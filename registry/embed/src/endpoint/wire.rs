@@ -5,11 +5,9 @@ use serde_json::Value;
 
 use crate::MAX_DIMENSIONS;
 
-/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, more than any number with 64
-/// bits needs on its own line.
+/// Most bytes of one vector in a response: [`MAX_DIMENSIONS`] numbers of 32 characters, each on its own line.
 pub const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
 
-/// The request body.
 #[derive(Debug, Serialize)]
 struct EmbeddingRequest<'a> {
     model: &'a str,
@@ -19,7 +17,6 @@ struct EmbeddingRequest<'a> {
     dimensions: Option<usize>,
 }
 
-/// The part of the response that is read.
 #[derive(Debug, Deserialize)]
 struct EmbeddingResponse {
     data: Vec<Item>,
@@ -31,10 +28,6 @@ struct Item {
     embedding: Vec<f64>,
 }
 
-/// The body of a request for the vectors of these texts, of a given length if there is one.
-///
-/// # Errors
-/// The JSON library's error; none is known to happen.
 pub fn question(
     model: &str,
     texts: &[String],
@@ -49,11 +42,8 @@ pub fn question(
     serde_json::to_vec(&question).map_err(|error| error.to_string())
 }
 
-/// The vectors in a response for this many texts, in the order of the texts and of unit length. Each has the model's
-/// length, or, while that is unknown, the length of the first.
-///
-/// # Errors
-/// What is wrong with the response, possibly with text of the endpoint.
+/// The vectors for this many texts, in the order of the texts and of unit length. Each has the model's length, or,
+/// while that is unknown, the length of the first. An error may contain text of the endpoint.
 pub fn vectors(
     body: &[u8],
     texts: usize,

@@ -1,5 +1,5 @@
-//! Attempts to sign in with an identity provider. Each is sealed in a cookie of the browser that began it, so that nobody's
-//! attempts take the place of another one's, and is good for one session, whichever process its answer comes to.
+//! Attempts to sign in with an identity provider. Each is sealed in a cookie of the browser that began it, so that no
+//! client can displace another's attempts, and is valid for one session, whichever process receives its answer.
 
 use std::sync::Arc;
 
@@ -19,30 +19,28 @@ use crate::providers::{Attempt, CodeAnswer, Holder, Provider, redirect_uri};
 
 /// How long an attempt waits for its answer.
 const LONGEST: i64 = 10 * MINUTE;
-/// Attempts of one browser that wait for their answers; the oldest makes way for another one.
+/// Pending attempts of one browser; the oldest makes way for a new one.
 const PER_BROWSER: usize = 5;
-/// Used attempts that are recorded: sign-ins with providers within ten minutes. Beyond that nobody signs in, because an
+/// Recorded attempts, that is, sign-ins with providers within ten minutes. Beyond that nobody signs in, because an
 /// attempt without a record could be used again.
 pub(crate) const MAX_USED: u64 = 20_000;
-/// Bytes of the path to go to that is kept with an attempt, so that the cookies of all attempts fit into one header.
+/// Bytes of the path to return to that are kept with an attempt, so that the cookies of all attempts fit into one
+/// header.
 const MAX_NEXT: usize = 512;
 /// Characters of a state that name the cookie of its attempt.
 const NAME: usize = 10;
 /// What a cookie with an attempt is sealed for.
 const PURPOSE: &str = "a2a-registry sign-in attempt";
 
-/// An attempt, as the browser keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 struct SignInAttempt {
     /// What the provider hands back.
     state: String,
-    /// What the nonce and the code verifier are computed from.
+    /// The input for the nonce and the code verifier.
     secret: String,
-    /// The URL of the issuer.
     issuer: String,
-    /// The path to go to afterwards.
     next: String,
-    /// Microseconds.
+    /// Microseconds since 1970-01-01, in UTC.
     begun_at: i64,
 }
 
@@ -51,7 +49,6 @@ impl SignInAttempt {
         now.saturating_sub(self.begun_at) >= LONGEST
     }
 
-    /// What the provider is asked and answers with.
     fn shared(&self) -> Attempt<'_> {
         Attempt {
             secret: &self.secret,
@@ -60,46 +57,35 @@ impl SignInAttempt {
     }
 }
 
-/// An attempt that was begun.
 pub(super) struct NewAttempt {
-    /// The address to send the browser to.
     pub url: Url,
-    /// The cookies to set and to clear.
     pub cookies: Vec<HeaderValue>,
 }
 
-/// The proof that somebody has signed in by an attempt. It is good for one session.
+/// Proof that someone has signed in by an attempt. It is valid for one session.
 #[derive(Debug, Clone)]
 pub struct AnsweredAttempt {
     /// SHA-256 of the state, lower hex.
     pub state: String,
-    /// The URL of the issuer.
     pub issuer: String,
 }
 
-/// Somebody who has signed in with a provider.
 pub(super) struct ProviderSignIn {
     pub holder: Holder,
     pub attempt: AnsweredAttempt,
-    /// The path to go to.
     pub next: String,
 }
 
-/// The name of the cookie for the attempt with this state.
 fn cookie_name(state: &str) -> Option<String> {
     Some(format!("{}{}", cookies::ATTEMPT, state.get(..NAME)?))
 }
 
-/// The attempt that a cookie holds, if the registry has sealed it.
+/// The attempt in a cookie, if the registry has sealed it.
 fn open_attempt(context: &Context, sealed: &str) -> Option<SignInAttempt> {
     let text = context.sealer.open(PURPOSE, sealed)?;
     serde_json::from_slice(&text).ok()
 }
 
-/// Begins an attempt of the browser that sends the request.
-///
-/// # Errors
-/// `Unavailable` where the provider does not respond as it should.
 pub(super) async fn attempt_begin(
     context: &Context,
     provider: &Provider,
@@ -138,7 +124,7 @@ pub(super) async fn attempt_begin(
     })
 }
 
-/// The names of the cookies that make way for another attempt: the oldest beyond the bound, and all that are no good.
+/// The names of the cookies to clear for a new attempt: the oldest beyond the limit, and all invalid ones.
 fn attempts_to_clear(context: &Context, request: &HttpRequest, now: i64) -> Vec<String> {
     let mut waiting = Vec::new();
     let mut names = Vec::new();
@@ -154,18 +140,14 @@ fn attempts_to_clear(context: &Context, request: &HttpRequest, now: i64) -> Vec<
     names
 }
 
-/// `Set-Cookie` that removes the attempt that an answer is about.
 pub(super) fn clear_attempt(state: &str) -> Option<HeaderValue> {
     cookies::clear(&cookie_name(state)?)
 }
 
-/// An attempt of this browser that an answer is for.
+/// An attempt that belongs to this browser.
 pub(super) struct OwnAttempt(SignInAttempt);
 
-/// The attempt of the browser that an answer is for.
-///
-/// # Errors
-/// `Unauthenticated` where there is none, or it is of another provider, has expired or was used.
+/// The attempt of this browser that an answer is for.
 pub(super) async fn attempt_of(
     context: &Context,
     provider: &Provider,
@@ -182,17 +164,13 @@ pub(super) async fn attempt_of(
             && !own.has_expired(context.now().0)
     });
     let attempt = attempt.ok_or_else(no_attempt)?;
-    // The provider would take a code that comes again for a stolen one. What counts is the record in `use_attempt`.
+    // The provider would treat a repeated code as stolen. The record in `use_attempt` is what decides.
     if identities::attempt_is_used(&context.store, &hash(&attempt.state)).await? {
         return Err(no_attempt());
     }
     Ok(OwnAttempt(attempt))
 }
 
-/// Who has signed in by an answer to an attempt, and the path to go to.
-///
-/// # Errors
-/// As [`Provider::signed_in`].
 pub(super) async fn attempt_finish(
     context: &Context,
     provider: &Arc<Provider>,
@@ -215,10 +193,7 @@ pub(super) async fn attempt_finish(
     })
 }
 
-/// Records that an attempt is used, in the transaction that begins its session. Accounts are locked.
-///
-/// # Errors
-/// `Unauthenticated` where it was used before, `Unavailable` where no more can be recorded.
+/// Records that an attempt is used, in the transaction that begins its session. The caller has locked the accounts.
 pub(super) async fn use_attempt(
     write: &Write,
     attempt: &AnsweredAttempt,
@@ -241,7 +216,6 @@ pub(super) async fn use_attempt(
     }
 }
 
-/// That an answer belongs to no attempt.
 pub(super) fn no_attempt() -> AppError {
     AppError::new(
         ErrorKind::Unauthenticated,

@@ -15,14 +15,10 @@ use crate::error::StartError;
 
 /// Minimum length of a bootstrap token, in characters.
 const MIN_BOOTSTRAP: usize = 32;
-/// The account that the bootstrap token belongs to.
 pub(super) const ADMIN: &str = "admin";
 
-/// Makes sure that an admin token exists: the one from the environment, else the one of an earlier start, else a new
-/// one, which is returned.
-///
-/// # Errors
-/// If the given token is too short, or the database fails.
+/// Makes sure that an admin token exists: the one from the environment, else that of an earlier start, else a new one,
+/// which is returned.
 pub(crate) async fn bootstrap(
     store: &Store,
     given: Option<&str>,
@@ -48,7 +44,6 @@ pub(crate) async fn bootstrap(
     Ok(made.then_some(secret))
 }
 
-/// Replaces the bootstrap admin token by a new one, which is returned.
 pub(crate) async fn reset(
     store: &Store,
     now: Timestamp,
@@ -60,7 +55,7 @@ pub(crate) async fn reset(
     Ok(secret)
 }
 
-/// Makes the account of the bootstrap token an enabled admin and curator again, whatever others have made of it: whoever
+/// Makes the account of the bootstrap token an enabled admin and curator again, even if others have changed it: whoever
 /// holds the data folder is in charge.
 async fn recover(store: &Store, now: Timestamp, entropy: &dyn Entropy) -> Result<(), StoreError> {
     let write = store.write().await?;

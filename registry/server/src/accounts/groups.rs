@@ -1,4 +1,4 @@
-//! Groups of accounts. Those of the origin `admin` are made here; those of other origins are only shown.
+//! Groups of accounts. Those of the origin `admin` are made here; those of other origins are read-only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,10 +23,6 @@ use crate::names::{check_name, check_new_name};
 use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 
-/// Groups of every origin, newest first.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::ReadAccounts`].
 pub async fn group_list(
     context: &Context,
     caller: &Caller,
@@ -47,10 +43,6 @@ pub async fn group_list(
     })
 }
 
-/// One group of the origin `admin`.
-///
-/// # Errors
-/// `NotFound`, and `Forbidden` without [`Permission::ReadAccounts`].
 pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Result<Group, AppError> {
     caller.demand(Permission::ReadAccounts)?;
     let row = groups::group_by_name(&context.store, ADMIN_ORIGIN, name).await?;
@@ -58,11 +50,7 @@ pub async fn group_show(context: &Context, caller: &Caller, name: &str) -> Resul
     view(&context.store, row).await
 }
 
-/// Sets the members of a group of the origin `admin`, which is made if it does not exist.
-///
-/// # Errors
-/// `Changed` where it is not what the caller has seen; `Conflict` for an account that does not exist, and for a new group with
-/// a reserved name; `LimitReached`.
+/// Sets the members of a group of the origin `admin`, creating the group if it does not exist.
 pub async fn group_put(
     context: &Context,
     caller: &Caller,
@@ -71,7 +59,7 @@ pub async fn group_put(
     seen: &Precondition,
 ) -> Result<Group, AppError> {
     let admin = caller.demand(Permission::Administer)?;
-    // A name in the path that is none belongs to no group.
+    // An invalid name in the path belongs to no group.
     check_name("group", name).map_err(|_| AppError::no_group(name))?;
     check_members(&members.members)?;
     let write = context.store.write().await?;
@@ -100,9 +88,6 @@ pub async fn group_put(
 }
 
 /// Deletes a group of the origin `admin`. Its accounts stay.
-///
-/// # Errors
-/// `NotFound`; `Changed` where it is not what the caller has seen.
 pub async fn group_delete(
     context: &Context,
     caller: &Caller,
@@ -157,7 +142,6 @@ fn check_members(names: &[String]) -> Result<(), AppError> {
     numbered.try_for_each(|(at, name)| check_name(&format!("/members/{at}"), name))
 }
 
-/// The accounts with these names.
 async fn named(write: &Write, names: &[String]) -> Result<Vec<account::Model>, AppError> {
     let found = accounts::accounts_by_names(write, names).await?;
     let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
@@ -193,7 +177,7 @@ async fn set_members(
     Ok(())
 }
 
-/// Refuses accounts that are in as many groups as an account may be.
+/// Refuses accounts that have reached the limit of groups.
 async fn admit_to_another_group(
     write: &Write,
     accounts: &[&account::Model],
@@ -225,7 +209,8 @@ async fn view(on: &impl Handle, row: account_group::Model) -> Result<Group, AppE
     views.pop().ok_or_else(|| AppError::no_group(name))
 }
 
-/// Groups as callers see them, in the order of their rows; members by name. A group of an issuer may have more than are named.
+/// Groups as callers see them, in the order of their rows, with members by name. A group of an issuer may have more
+/// members than are named.
 async fn views(on: &impl Handle, rows: Vec<account_group::Model>) -> Result<Vec<Group>, AppError> {
     let mut views = Vec::with_capacity(rows.len());
     for row in rows {

@@ -1,7 +1,7 @@
-//! The last way in: people's acts never leave a registry that no admin can enter any more.
+//! The last way in: an act of a person never leaves a registry that no admin can enter.
 //!
-//! A way in is a token or a session of an enabled admin that may administer, or an identity provider that can sign one in.
-//! What ends by itself, and a person who signs out, are not kept from it.
+//! A way in is a token or a session of an enabled admin that may administer, or an identity provider that can sign one
+//! in. Expiry and signing out are not prevented.
 
 use a2a_registry_api::limits::MAX_TOKENS;
 use a2a_registry_domain::role::{Permission, Role, Roles, Scopes};
@@ -12,7 +12,6 @@ use crate::authentication::{scopes_of, suspended_at, within};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// Whether an admin gets in by this token of the account.
 pub(super) fn token_lets_in(
     context: &Context,
     account: &account::Model,
@@ -23,7 +22,6 @@ pub(super) fn token_lets_in(
     Ok(is_valid && administers(context, account, &roles, &scopes_of(token, &roles)))
 }
 
-/// Whether an admin gets in by this session of the account, which has not ended.
 pub(super) fn session_lets_in(
     context: &Context,
     account: &account::Model,
@@ -46,11 +44,8 @@ fn administers(
         && roles.may(scopes, Permission::Administer)
 }
 
-/// Refuses a change after which no admin could get in. It is called once the change is made, in its transaction, and under
-/// the lock of accounts: of two processes that each end one of the last two ways in, the second finds none.
-///
-/// # Errors
-/// `Conflict`.
+/// Refuses a change after which no admin could get in. It is called after the change, in its transaction and under the
+/// lock of accounts: of two processes that each end one of the last two ways in, the second finds none.
 pub(super) async fn refuse_without_way_in(
     context: &Context,
     write: &Write,
@@ -70,13 +65,12 @@ pub(super) async fn refuse_without_way_in(
     ))
 }
 
-/// Whether any way leads into the account of an enabled admin.
 async fn lets_in(
     context: &Context,
     write: &Write,
     admin: &account::Model,
 ) -> Result<bool, AppError> {
-    // The token of the bootstrap is one more than those that an account may have.
+    // The bootstrap token does not count towards the limit of tokens.
     let limit = MAX_TOKENS + 1;
     for token in accounts::token_page(write, Some(admin.id), None, limit).await? {
         if token_lets_in(context, admin, &token)? {

@@ -1,4 +1,4 @@
-//! The page of one's own account: who one is, sessions, tokens and domains.
+//! The page of the caller's own account: sessions, tokens and domains.
 
 use a2a_registry_api::limits::DEFAULT_TOKEN_DAYS;
 use a2a_registry_api::{
@@ -32,10 +32,9 @@ use crate::reviews::feed::feed_since;
 use crate::reviews::waiting::waiting;
 use crate::search::saved::saved_search_list;
 
-/// Agents on the page, shared out among the domains.
+/// Agents on the page, shared among the domains.
 const AGENTS: usize = 60;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "account.html")]
 pub(super) struct AccountPage {
@@ -47,34 +46,30 @@ pub(super) struct AccountPage {
     sessions: Vec<SessionLine>,
     tokens: Vec<Token>,
     new_token: NewTokenView,
-    /// The secret of a token just made, which is shown once.
+    /// A new token with its secret, which is shown once.
     made: Option<(String, String)>,
-    /// Since when the feed has its address.
     feed: Option<Timestamp>,
     /// The new address of the feed, which is shown once.
     pub(super) feed_made: Option<String>,
     searches: Vec<SavedSearch>,
-    /// What waits, in words; empty if nothing does.
+    /// Empty if nothing is pending.
     waiting: String,
     problem: Option<String>,
 }
 
 struct SessionLine {
     session: Session,
-    /// The title and the issuer of the identity provider that it was made with.
     provider: Option<(String, String)>,
     is_this: bool,
 }
 
-/// What stands in the form of a new token.
 struct NewTokenView {
     name: String,
     days: String,
-    /// The scopes that it may have, each with whether it is chosen.
+    /// Each scope with whether it is selected.
     scopes: Vec<(&'static str, bool)>,
 }
 
-/// A token to make.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct TokenForm {
@@ -85,10 +80,6 @@ pub(crate) struct TokenForm {
 
 impl FormFields for TokenForm {}
 
-/// Shows it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -97,10 +88,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &found))
 }
 
-/// Makes a token, and shows its secret; a refusal is said above what was typed.
-///
-/// # Errors
-/// `form-refused`, `forbidden`; what the form lacks is said on the page.
+/// Makes a token and shows its secret; an error is shown above the form, which keeps its input.
 pub(crate) async fn token_make(
     context: web::Data<Context>,
     form: FormOf<Read, TokenForm>,
@@ -176,14 +164,12 @@ impl AccountPage {
     }
 }
 
-/// The title and the issuer of an identity provider.
 fn provider(issuer: &str, providers: &Providers) -> (String, String) {
     let provider = providers.by_issuer(issuer);
     let title = provider.map_or(issuer, |provider| provider.title());
     (text::line(title, LINE), text::line(issuer, LINE))
 }
 
-/// What waits, in words.
 fn what_waits(waiting: &Waiting) -> String {
     let counted = |count: usize, one: &str, many: &str| match count {
         0 => None,
@@ -207,7 +193,7 @@ fn what_waits(waiting: &Waiting) -> String {
     parts.join(", ")
 }
 
-/// The caller's domains with the first of their agents, few of each where there are many domains.
+/// The caller's domains with their first agents, few of each if there are many domains.
 async fn own_domains(
     context: &Context,
     visitor: &Visitor,
@@ -222,7 +208,6 @@ async fn own_domains(
 }
 
 impl NewTokenView {
-    /// Keeps what was typed and chosen in a form that was refused.
     fn keep(&mut self, form: TokenForm) {
         for (name, is_chosen) in &mut self.scopes {
             *is_chosen = form.scope.iter().any(|scope| scope.as_str() == *name);

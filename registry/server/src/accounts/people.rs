@@ -1,4 +1,4 @@
-//! Accounts: who there is, with which roles, and whether they may be used.
+//! Accounts, their roles, and whether they may be used.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,6 @@ use crate::paging::{PageRequest, cut, page_size};
 use crate::precondition::Precondition;
 use a2a_registry_store::groups::ADMIN_ORIGIN;
 
-/// The caller, with roles, scopes and groups.
-///
-/// # Errors
-/// `Unauthenticated` for an anonymous client.
 pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
     let by = caller.account()?;
     let row = account_named(&context.store, &by.id.to_string()).await?;
@@ -40,7 +36,7 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
             (Some(token_view(context, token, &row)), None)
         }
         Credential::AccessToken(issuer) => (None, Some(issuer.clone())),
-        // The API takes no cookies, and the secret of a feed for that feed only.
+        // The API takes no cookies, and the secret of a feed only for that feed.
         Credential::Session(_) | Credential::Feed => {
             return Err(AppError::internal("a session or a feed asks who it is"));
         }
@@ -53,10 +49,6 @@ pub async fn me(context: &Context, caller: &Caller) -> Result<Me, AppError> {
     })
 }
 
-/// The caller's own account.
-///
-/// # Errors
-/// Where the database fails.
 pub(super) async fn account_own(
     context: &Context,
     by: &caller::Account,
@@ -65,10 +57,6 @@ pub(super) async fn account_own(
     account_view(&context.store, row).await
 }
 
-/// Accounts, newest first.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::ReadAccounts`].
 pub async fn account_list(
     context: &Context,
     caller: &Caller,
@@ -89,10 +77,6 @@ pub async fn account_list(
     })
 }
 
-/// One account, by its id or name.
-///
-/// # Errors
-/// `NotFound`, and `Forbidden` without [`Permission::ReadAccounts`].
 pub async fn account_show(
     context: &Context,
     caller: &Caller,
@@ -103,10 +87,6 @@ pub async fn account_show(
     account_view(&context.store, row).await
 }
 
-/// Makes an account.
-///
-/// # Errors
-/// `Conflict` where the name is taken or reserved, or a group does not exist.
 pub async fn account_create(
     context: &Context,
     caller: &Caller,
@@ -139,11 +119,6 @@ pub async fn account_create(
     Ok(view)
 }
 
-/// Changes an account.
-///
-/// # Errors
-/// `Changed` where it is not what the caller has seen; `Conflict` where no admin would be left or could get in, or a group
-/// does not exist.
 pub async fn account_patch(
     context: &Context,
     caller: &Caller,
@@ -180,8 +155,8 @@ pub async fn account_patch(
     Ok(after)
 }
 
-/// Changes the row of an account. Disabling removes its tokens, its sessions and its feed, so that enabling it brings none of
-/// them back.
+/// Changes the row of an account. Disabling removes its tokens, sessions and feed, so that enabling it restores none of
+/// them.
 async fn change(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -250,9 +225,9 @@ fn check_groups(names: &[String]) -> Result<(), AppError> {
     numbered.try_for_each(|(at, name)| check_name(&format!("/groups/{at}"), name))
 }
 
-/// Sets the groups that an admin has put an account in; those of other origins stay.
+/// Sets the groups of the origin `admin` of an account; those of other origins stay.
 async fn set_groups(write: &Write, account: Uuid, names: &[String]) -> Result<(), AppError> {
-    // A name may stand there twice.
+    // A name may occur twice.
     let names: BTreeSet<&String> = names.iter().collect();
     let own = groups::groups_of(write, &[account]).await?;
     for (_, group) in own.iter().filter(|(_, group)| group.origin == ADMIN_ORIGIN) {

@@ -26,7 +26,7 @@ use crate::pages::text;
 use crate::pages::text::LINE;
 use crate::providers::CodeAnswer;
 
-/// The page that leads to a provider. A form that redirected there would be stopped by the policy for forms.
+/// The page that leads to a provider. The content security policy for forms would block a form that redirects there.
 #[derive(Template)]
 #[template(path = "departure.html")]
 struct DeparturePage {
@@ -35,7 +35,6 @@ struct DeparturePage {
     address: String,
 }
 
-/// The fields of the form.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct ProviderForm {
@@ -44,7 +43,6 @@ pub(crate) struct ProviderForm {
 
 impl FormFields for ProviderForm {}
 
-/// Begins to sign in with a provider.
 pub(crate) async fn begin(
     state: web::Data<State>,
     request: HttpRequest,
@@ -65,7 +63,6 @@ pub(crate) async fn begin(
     }
 }
 
-/// The page that leads to the provider, and the cookies to set with it.
 async fn begun(
     state: &State,
     request: &HttpRequest,
@@ -91,7 +88,6 @@ fn unknown() -> AppError {
     AppError::not_found("This registry has no identity provider of that name.")
 }
 
-/// Takes the answer of a provider, and goes to where the visitor wanted to.
 pub(crate) async fn finish(
     state: web::Data<State>,
     request: HttpRequest,
@@ -100,14 +96,14 @@ pub(crate) async fn finish(
     request.extensions_mut().insert(Personal);
     let answer: CodeAnswer = serde_html_form::from_str(request.query_string()).unwrap_or_default();
     let signed_in = signed_in(&state, &request, &provider.0, &answer).await;
-    // A session of before has ended: its new secret, if it got one, is not for the browser.
+    // A previous session has ended: its new secret, if it got one, is not sent to the browser.
     request.extensions_mut().remove::<NewCookie>();
     match signed_in {
         Ok((secret, next)) => {
             let mut response = HttpResponse::SeeOther()
                 .insert_header((LOCATION, local(&next)))
                 .finish();
-            // The cookie of the form stays: another tab may show the form.
+            // The form's cookie stays: another tab may show the form.
             let set = cookies::set(cookies::SESSION, &secret);
             for cookie in set.into_iter().chain(clear_attempt(&answer.state)) {
                 response.headers_mut().append(SET_COOKIE, cookie);
@@ -118,7 +114,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Begins a session; one that the browser had before ends. Returns its secret, and the path to go to.
+/// Begins a session, and ends the browser's earlier one. Returns its secret, and the path to go to.
 async fn signed_in(
     state: &State,
     request: &HttpRequest,
@@ -130,7 +126,7 @@ async fn signed_in(
     let provider = context.providers.by_name(provider).ok_or_else(unknown)?;
     let attempt = attempt_of(context, provider, request, answer).await?;
     let client = SessionClient::of(request, context);
-    // An attempt may be answered again until it has begun a session, and each answer is a request to the provider.
+    // An attempt may be answered again until it has begun a session, and each answer causes a request to the provider.
     if let Some(address) = client.address {
         state.sign_ins.admit_answer(address)?;
     }
@@ -151,7 +147,6 @@ async fn signed_in(
     Ok((secret, arrival.next))
 }
 
-/// The page for signing in, with what went wrong.
 fn refused(state: &State, request: &HttpRequest, next: &str, problem: &Problem) -> HttpResponse {
     crate::pages::log(problem);
     record_refusal(request, problem);

@@ -75,7 +75,7 @@ pub(super) fn new_secret(entropy: &dyn Entropy) -> String {
     format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
 }
 
-/// Refuses what is no name of a new account. One that reads as an id could stand for another account in a path.
+/// Refuses an invalid name of a new account. A name that parses as an id could stand for another account in a path.
 pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppError> {
     check_new_name(pointer, name)?;
     if Uuid::try_parse(name).is_ok() {
@@ -84,7 +84,6 @@ pub(super) fn check_account_name(pointer: &str, name: &str) -> Result<(), AppErr
     Ok(())
 }
 
-/// A token as callers see it.
 pub(super) fn token_view(context: &Context, row: token::Model, account: &account::Model) -> Token {
     let roles = account.roles().unwrap_or_default();
     Token {
@@ -100,7 +99,6 @@ pub(super) fn token_view(context: &Context, row: token::Model, account: &account
     }
 }
 
-/// Accounts as callers see them, in the order of their rows.
 pub(super) async fn account_views(
     on: &impl Handle,
     rows: Vec<account::Model>,
@@ -124,7 +122,6 @@ pub(super) async fn account_views(
     rows.into_iter().map(view).collect()
 }
 
-/// One account as callers see it.
 pub(super) async fn account_view(
     on: &impl Handle,
     row: account::Model,
@@ -141,10 +138,6 @@ fn group_name(group: &account_group::Model) -> GroupName {
     }
 }
 
-/// The account with that id or name.
-///
-/// # Errors
-/// `NotFound`.
 pub(super) async fn account_named(
     on: &impl Handle,
     text: &str,
@@ -155,7 +148,7 @@ pub(super) async fn account_named(
     };
     let found = match found {
         Some(found) => Some(found),
-        // Names of before may read as ids.
+        // Older names may parse as ids.
         None => accounts::account_by_name(on, text).await?,
     };
     found.ok_or_else(|| AppError::no_account(text))

@@ -1,4 +1,4 @@
-//! Events of refused credentials and sign-ins: one for each network and minute, and a bounded number of them.
+//! Events of refused credentials and sign-ins: one for each network and minute, up to a limit.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -12,14 +12,11 @@ use crate::error::AppError;
 use crate::http::refusals::SIGN_IN_LOG;
 use crate::memory::refusals::{RefusalCount, RefusalSummary};
 
-/// The subject of the event about all networks that have none of their own.
+/// The subject of the event for all networks that have none of their own.
 const OTHERS: &str = "other networks";
 
-/// Writes an event for each network of which credentials or sign-ins were refused since the last time, and a line in the log
-/// where not each refusal had one.
-///
-/// # Errors
-/// Where the database fails; what was counted is written the next time then.
+/// Writes an event for each network whose credentials or sign-ins were refused since the last call, and a log line if
+/// not each refusal had one. If the database fails, the next call writes the counts.
 pub async fn write_refusals(context: &Context) -> Result<(), AppError> {
     let Some(summary) = context.refusals.take() else {
         return Ok(());
@@ -38,7 +35,6 @@ pub async fn write_refusals(context: &Context) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The refusals by network, as text.
 fn entries(summary: &RefusalSummary) -> impl Iterator<Item = (String, &RefusalCount)> {
     let others = Some((OTHERS.to_owned(), &summary.others));
     summary

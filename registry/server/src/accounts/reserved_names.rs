@@ -6,13 +6,8 @@ use a2a_registry_store::{Handle, StoreError, accounts, groups};
 use crate::accounts::bootstrap::ADMIN;
 use crate::names::RESERVED_NAMES;
 
-/// What is wrong with an account or a group that has a reserved name.
 pub(crate) const RESERVED_NAME: &str = "its name is reserved, so policies that use the name do not apply to it; create another one in its place";
 
-/// The accounts and groups that have a reserved name.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn reserved_name_holders(on: &impl Handle) -> Result<Vec<String>, StoreError> {
     let accounts = accounts::account_names_among(on, &RESERVED_NAMES).await?;
     let groups = groups::group_names_among(on, ADMIN_ORIGIN, &RESERVED_NAMES).await?;

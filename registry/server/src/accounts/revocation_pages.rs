@@ -1,4 +1,5 @@
-//! The forms of the account page that end something: a token, a session, the feed. Each asks first, and names what ends.
+//! The forms of the account page that end something: a token, a session, the feed. Each asks for confirmation first,
+//! and names what ends.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -21,7 +22,6 @@ use crate::pages::text::LINE;
 use crate::pages::{moment, page, text};
 use crate::reviews::feed::{feed_renew, feed_revoke, feed_since};
 
-/// A row to revoke.
 #[derive(Deserialize)]
 pub(crate) struct RevokeForm {
     id: Uuid,
@@ -31,7 +31,7 @@ pub(crate) struct RevokeForm {
 
 impl FormFields for RevokeForm {}
 
-/// The form of the feed, of which an account has one.
+/// An account has one feed, so the form needs no id.
 #[derive(Deserialize)]
 pub(crate) struct FeedForm {
     #[serde(default)]
@@ -40,10 +40,6 @@ pub(crate) struct FeedForm {
 
 impl FormFields for FeedForm {}
 
-/// Revokes a token, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn token_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
@@ -76,7 +72,7 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
         }
         None => "It was not used yet.".to_owned(),
     };
-    // The beginning of a token that an operator chose is not kept.
+    // The beginning of a token that an operator chose is not stored.
     let prefix = match token.prefix.as_str() {
         "" => String::new(),
         prefix => format!(" ({prefix}…)"),
@@ -101,10 +97,6 @@ fn token_losses(context: &Context, caller: &Caller, found: &RevocableToken) -> V
 
 const OWN_SESSION: &str = "Your own session on this page: you will be signed out.";
 
-/// Revokes a session, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn session_end(
     context: web::Data<Context>,
     form: FormOf<Read, RevokeForm>,
@@ -138,10 +130,7 @@ pub(crate) async fn session_end(
     Ok(page(StatusCode::OK, &confirmation))
 }
 
-/// Gives the feed a new address, and shows it; once that is confirmed, where it takes an address away.
-///
-/// # Errors
-/// As the act.
+/// Gives the feed a new address and shows it; after a confirmation if that replaces an address.
 pub(crate) async fn feed_renewed(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
@@ -156,10 +145,6 @@ pub(crate) async fn feed_renewed(
     Ok(page(StatusCode::CREATED, &found))
 }
 
-/// Ends the feed, once that is confirmed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn feed_ended(
     context: web::Data<Context>,
     form: FormOf<Read, FeedForm>,
@@ -174,7 +159,7 @@ pub(crate) async fn feed_ended(
     Ok(back())
 }
 
-/// The page that asks before the feed loses its address; `None` once that is confirmed, and where there is no address.
+/// The page that asks before the feed loses its address; `None` once confirmed, and if there is no address.
 async fn feed_confirmation(
     context: &Context,
     form: &FormOf<Read, FeedForm>,
@@ -201,7 +186,6 @@ async fn feed_confirmation(
     }))
 }
 
-/// The session that the caller uses.
 pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
     match caller.account.as_ref()?.credential {
         Credential::Session(id) => Some(id),
@@ -209,7 +193,7 @@ pub(super) fn session_of(caller: &Caller) -> Option<Uuid> {
     }
 }
 
-/// A confirmation page that leads back to the account; what is to be confirmed is still empty.
+/// A confirmation page that leads back to the account; what is to be confirmed is left empty.
 fn account_confirmation(context: &Context, visitor: &Visitor) -> ConfirmPage {
     ConfirmPage {
         frame: Frame::of(context.config(), "account", visitor),

@@ -1,4 +1,5 @@
-//! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with what they were made by.
+//! Sessions: begun by signing in to the pages, and ended by signing out, by revoking them, or with the credential that
+//! they were made by.
 
 use std::net::IpAddr;
 
@@ -26,30 +27,24 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::client_address::client_address;
 use crate::paging::{PageRequest, cut, page_size};
 
-/// How long a session lasts at most.
+/// The maximum duration of a session.
 const LONGEST: i64 = 24 * HOUR;
-/// Characters of the words about a browser.
+/// Characters of the description of a browser.
 const BROWSER: usize = 60;
 
 /// What a session is begun with, and without which it ends.
 enum Proof<'a> {
-    /// This token.
     Token(Uuid),
-    /// This answer of an identity provider.
     Attempt(&'a AnsweredAttempt),
 }
 
-/// The client that a session is begun for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionClient<'a> {
-    /// What the browser says of itself.
     pub user_agent: &'a str,
-    /// Where it comes from.
     pub address: Option<IpAddr>,
 }
 
 impl<'a> SessionClient<'a> {
-    /// The client that sends a request.
     pub(super) fn of(request: &'a HttpRequest, context: &Context) -> Self {
         let name = request.headers().get(USER_AGENT);
         Self {
@@ -59,11 +54,8 @@ impl<'a> SessionClient<'a> {
     }
 }
 
-/// Begins a session of a caller with a token; returns its secret. The one longest unseen makes way where the account has
-/// too many.
-///
-/// # Errors
-/// `Unauthenticated` where the token or account has ended meanwhile, and for an access token, which is for services.
+/// Begins a session of a caller with a token; returns its secret. The session unused for longest makes way if the
+/// account has too many. An access token begins none: it is for services.
 pub async fn session_begin(
     context: &Context,
     caller: &Caller,
@@ -79,11 +71,8 @@ pub async fn session_begin(
     begin(context, by.id, &Proof::Token(token), client).await
 }
 
-/// Begins a session of somebody who has signed in with an identity provider, as [`session_begin`] does, and uses the attempt
-/// up.
-///
-/// # Errors
-/// `Unauthenticated` where the account has ended meanwhile, or the attempt was used; `Unavailable` where too many were.
+/// Begins a session for someone who has signed in with an identity provider, as [`session_begin`] does, and uses up the
+/// attempt.
 pub async fn session_begin_with_provider(
     context: &Context,
     account: Uuid,
@@ -103,7 +92,7 @@ async fn begin(
     let now = context.now();
     let write = context.store.write().await?;
     write.accounts_lock().await?;
-    // Both again under the lock: a token that is revoked, or an account that is disabled, ends what is there by then.
+    // Both are checked again under the lock: a revoked token or a disabled account has ended all its sessions by then.
     let (token, issuer) = match proof {
         Proof::Token(id) => {
             let token = accounts::token_by_id(&write, *id).await?;
@@ -159,7 +148,6 @@ async fn make_way(write: &Write, account: Uuid, now: Timestamp) -> Result<(), Ap
     Ok(())
 }
 
-/// A few words about a browser, from what it says of itself.
 fn browser(user_agent: &str) -> String {
     let named = |names: &[(&str, &'static str)]| {
         let mut names = names.iter();
@@ -193,10 +181,6 @@ fn browser(user_agent: &str) -> String {
     }
 }
 
-/// Ends the session of the caller, if it has one.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn session_end(context: &Context, caller: &Caller) -> Result<(), AppError> {
     let Some(Account {
         credential: Credential::Session(id),
@@ -211,10 +195,7 @@ pub async fn session_end(context: &Context, caller: &Caller) -> Result<(), AppEr
     Ok(())
 }
 
-/// Sessions, newest first: everybody's for an admin, else the caller's own.
-///
-/// # Errors
-/// `Forbidden` for a token that is for something else.
+/// Sessions, newest first: all for an admin, else the caller's own.
 pub async fn session_list(
     context: &Context,
     caller: &Caller,
@@ -244,10 +225,8 @@ pub async fn session_list(
     })
 }
 
-/// One session: of everybody's for an admin, else of the caller's own.
-///
-/// # Errors
-/// `NotFound` if no session has this id, or it is another account's.
+/// One session: any for an admin, else the caller's own. Another account's session is not found, like one that does not
+/// exist.
 pub async fn session_show(
     context: &Context,
     caller: &Caller,
@@ -262,10 +241,6 @@ pub async fn session_show(
     Ok(session_view(row, &owner.name))
 }
 
-/// The caller's own sessions that have not ended, newest first.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session>, AppError> {
     let mut rows = sessions::sessions_of(&context.store, by.id, context.now().0).await?;
     rows.sort_by_key(|row| std::cmp::Reverse(row.id));
@@ -273,11 +248,7 @@ pub async fn sessions_own(context: &Context, by: &Account) -> Result<Vec<Session
     Ok(rows.map(|row| session_view(row, &by.name)).collect())
 }
 
-/// Revokes a session.
-///
-/// # Errors
-/// `NotFound` if no session has this id, or it is another account's; `Forbidden` for one of one's own that may more than
-/// what revokes it; `Conflict` for the last way in of an admin.
+/// Refuses one of the caller's own that may do more than what revokes it, and the last way in of an admin.
 pub async fn session_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let by = caller.demand(Permission::Read)?;
     let now = context.now();

@@ -24,12 +24,11 @@ use crate::http::visitor::{Visitor, by_session, form_token};
 use crate::pages::frame::Frame;
 use crate::pages::{page, text};
 
-/// Where somebody goes who has signed in and came from nowhere.
+/// Where a visitor goes after signing in without a path to return to.
 const HOME: &str = "/account";
-/// Characters of the path to go back to.
+/// Characters of the path to return to.
 const NEXT: usize = 2_000;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct SignInPage {
@@ -39,11 +38,10 @@ struct SignInPage {
     problem: Option<String>,
     /// The name and the title of each identity provider.
     providers: Vec<(String, String)>,
-    /// Why nobody can sign in here.
     refused: Option<String>,
 }
 
-/// The fields of the form. They are never logged: they include a token.
+/// The fields of the form. They are never logged, because they include a token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct SignInForm {
@@ -65,7 +63,6 @@ struct Next {
     next: String,
 }
 
-/// Shows the form.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -79,7 +76,7 @@ pub(crate) async fn show(
     form(&context, &request, &visitor, &said, StatusCode::OK)
 }
 
-/// Where somebody wants to go, and what has gone wrong on the way.
+/// The path that the visitor wants, and the error on the way.
 pub(super) struct SignInProblem<'a> {
     pub next: &'a str,
     pub problem: Option<&'a Problem>,
@@ -117,7 +114,6 @@ pub(super) fn form(
     response
 }
 
-/// Signs in, and goes to where the visitor wanted to.
 pub(crate) async fn submit(
     state: web::Data<State>,
     request: HttpRequest,
@@ -149,7 +145,6 @@ pub(crate) async fn submit(
     }
 }
 
-/// Begins a session; one that the browser had before ends.
 async fn sign_in(
     state: &State,
     request: &HttpRequest,
@@ -171,7 +166,6 @@ async fn sign_in(
     Ok(secret)
 }
 
-/// Signs out.
 pub(crate) async fn sign_out(
     context: web::Data<Context>,
     form: SessionForm<SignOutForm>,
@@ -186,7 +180,7 @@ pub(crate) async fn sign_out(
     Ok(response)
 }
 
-/// The path of this registry that a text names, else the account page: never another site, and never this form again.
+/// The path of this registry in a text, else the account page: never another site, and never this form again.
 pub(crate) fn local(next: &str) -> String {
     let base = Url::parse("http://registry.invalid/").ok();
     let joined = base.as_ref().and_then(|base| base.join(next).ok());
@@ -197,7 +191,7 @@ pub(crate) fn local(next: &str) -> String {
         (Some(base), Some(url)) if is_local && url.origin() == base.origin() => {
             let path = &url[url::Position::BeforePath..];
             let is_form = path.starts_with("/sign-");
-            // A path with two slashes at its beginning is the address of another host.
+            // A path that begins with two slashes is the address of another host.
             if is_form || path.starts_with("//") {
                 HOME.to_owned()
             } else {
@@ -210,8 +204,8 @@ pub(crate) fn local(next: &str) -> String {
 
 /// Why nobody may sign in over the connection of this request: a token and a cookie would travel in the clear.
 ///
-/// With HTTPS nobody is refused, be it served here or by a proxy in front at the address of `public_url`; without it only
-/// who comes from this machine to a loopback address is not.
+/// With HTTPS nobody is refused, whether it is served here or by a proxy in front at the address of `public_url`;
+/// without it only clients on this machine that use a loopback address are accepted.
 fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
     if config.server.tls_cert.is_some() {
         return None;
@@ -247,10 +241,6 @@ fn refusal(request: &HttpRequest, config: &Config) -> Option<String> {
     })
 }
 
-/// Refuses to sign somebody in over the connection of this request.
-///
-/// # Errors
-/// `sign-in-refused`.
 pub(super) fn refuse_connection(request: &HttpRequest, config: &Config) -> Result<(), Problem> {
     match refusal(request, config) {
         Some(reason) => Err(Problem::new(&problem_kinds::SIGN_IN_REFUSED, reason)
@@ -270,7 +260,6 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// That nobody is signed in, for a page that cannot be.
 pub(crate) fn signed_out() -> Problem {
     AppError::new(ErrorKind::Unauthenticated, "Sign in first.").into()
 }

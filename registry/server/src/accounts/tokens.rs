@@ -1,4 +1,5 @@
-//! Access tokens. A secret is shown once and stored as a hash. An account makes and revokes its own, an admin everybody's.
+//! Access tokens. A secret is shown once and stored as a hash. An account makes and revokes its own, an admin
+//! everyone's.
 
 use a2a_registry_api::limits::{DEFAULT_TOKEN_DAYS, MAX_TOKEN_DAYS, MAX_TOKENS};
 use a2a_registry_api::{CreatedToken, NewToken, Token, TokenList};
@@ -23,11 +24,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::names::check_name;
 use crate::paging::{PageRequest, cut, page_size};
 
-/// Makes a token. An admin may name an account that does not exist yet, which is made too.
-///
-/// # Errors
-/// `Invalid` for a name that is not allowed, `Forbidden` for another account or for more than the caller's own token
-/// allows, `Conflict` for what the account is not, `LimitReached`.
+/// Makes a token. An admin may name an account that does not exist yet, which is created too.
 pub async fn token_create(
     context: &Context,
     caller: &Caller,
@@ -66,7 +63,7 @@ pub async fn token_create(
     })
 }
 
-/// Refuses a request that cannot be understood; returns the days that the token will last.
+/// Refuses an invalid request; returns the days that the token will last.
 fn check(new: &NewToken) -> Result<u32, AppError> {
     if !new.account.is_empty() {
         check_name("/account", &new.account)?;
@@ -88,7 +85,6 @@ fn check(new: &NewToken) -> Result<u32, AppError> {
     Ok(days)
 }
 
-/// The account that the token is for.
 async fn account_for(
     context: &Context,
     write: &Write,
@@ -132,7 +128,8 @@ async fn account_for(
     Ok(account)
 }
 
-/// The scopes of the new token: at most those of the account's roles, and of the token that makes one for its own account.
+/// The scopes of the new token: at most those of the account's roles, and of the token that makes one for its own
+/// account.
 fn scopes_for(
     new: &NewToken,
     account: &account::Model,
@@ -162,7 +159,7 @@ fn scopes_for(
     Ok(wanted)
 }
 
-/// Refuses a token more than an account may have. Those that have ended make way.
+/// Refuses a token beyond the account's limit. Expired ones make way.
 async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Result<(), AppError> {
     write.tokens_end(account.id, Some(now.0)).await?;
     if accounts::token_count(write, account.id, now.0).await? < MAX_TOKENS {
@@ -177,10 +174,7 @@ async fn admit(write: &Write, account: &account::Model, now: Timestamp) -> Resul
     ))
 }
 
-/// Tokens, newest first, without their secrets: everybody's for an admin, else the caller's own.
-///
-/// # Errors
-/// `Forbidden` for a token that is for something else.
+/// Tokens, newest first, without their secrets: all for an admin, else the caller's own.
 pub async fn token_list(
     context: &Context,
     caller: &Caller,
@@ -213,10 +207,6 @@ pub async fn token_list(
     })
 }
 
-/// The caller's own tokens, newest first.
-///
-/// # Errors
-/// Where the database fails.
 pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<Token>, AppError> {
     let rows = accounts::token_page(&context.store, Some(by.id), None, MAX_TOKENS + 1).await?;
     let owner = accounts::accounts_by_ids(&context.store, &[by.id])
@@ -229,16 +219,11 @@ pub(super) async fn tokens_own(context: &Context, by: &Account) -> Result<Vec<To
         .collect())
 }
 
-/// A token that the caller may revoke, with the sessions that end with it.
 pub(super) struct RevocableToken {
     pub(super) token: Token,
     pub(super) sessions: Vec<Uuid>,
 }
 
-/// The token, before it is revoked.
-///
-/// # Errors
-/// As [`token_revoke`].
 pub(super) async fn revocable_token(
     context: &Context,
     caller: &Caller,
@@ -254,7 +239,6 @@ pub(super) async fn revocable_token(
     })
 }
 
-/// The token and its account, if this account may revoke it.
 async fn revocable_row(
     on: &impl Handle,
     by: &Account,
@@ -279,11 +263,7 @@ async fn revocable_row(
     Ok((row, owner))
 }
 
-/// Revokes a token.
-///
-/// # Errors
-/// `NotFound` if no token has this id, or it is another account's; `Forbidden` for a token of one's own that may more
-/// than the one of the request; `Conflict` for the last way in of an admin.
+/// Refuses one of the caller's own that may do more than the token of the request, and the last way in of an admin.
 pub async fn token_revoke(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let by = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;

@@ -1,4 +1,4 @@
-//! Loads from the database the facts by which [`coverage_level`] decides whether a domain covers a source.
+//! Loads the facts by which [`coverage_level`] decides whether a domain covers a source.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +16,6 @@ use uuid::Uuid;
 use crate::error::AppError;
 use crate::sources::{card_url, is_catalog, kind_of_place};
 
-/// The coverage of the sources of some domains, and of the card versions that they gave.
 #[derive(Debug, Default)]
 pub(crate) struct SourceCoverage {
     domains: HashMap<i64, DomainFacts>,
@@ -24,7 +23,6 @@ pub(crate) struct SourceCoverage {
 }
 
 impl SourceCoverage {
-    /// Loads the facts of these domains and their sources at this time.
     pub(crate) async fn load<'a>(
         on: &impl Handle,
         rows: impl IntoIterator<Item = &'a domain::Model>,
@@ -58,13 +56,12 @@ impl SourceCoverage {
         self.registrants.get(&source).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds a registrant that a write has added since.
     pub(crate) fn add_registrant(&mut self, row: source_registrant::Model) {
         self.registrants.entry(row.source_id).or_default().push(row);
     }
 
-    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain with the same card URL,
-    /// and their catalogs.
+    /// The coverage of the last card of a source; `all` includes at least the live sources of its domain with the same
+    /// card URL, and their catalogs.
     pub(crate) fn of_source<'a>(
         &self,
         row: &source::Model,
@@ -75,13 +72,13 @@ impl SourceCoverage {
         self.of_answer(row, &answered_by, all)
     }
 
-    /// The coverage of a catalog. One at a registered URL stands by who registered it, and not by what lists that URL.
+    /// The coverage of a catalog. One at a registered URL depends on who registered it, and not on what lists that URL.
     pub(crate) fn of_catalog(&self, row: &source::Model) -> CoverageLevel {
         self.of_source(row, std::iter::once(row))
     }
 
-    /// The identifier of an entry of a catalog, where that is the domain's: at a well-known path, or registered by the owner.
-    /// Another catalog names no agent of the domain, and neither does one that has ended.
+    /// The identifier of a catalog entry, if the catalog is the domain's: at a well-known path, or registered by the
+    /// owner. Another catalog names no agent of the domain, and neither does one that has ended.
     pub(crate) fn identifier<'r>(
         &self,
         row: &'r source::Model,
@@ -126,7 +123,7 @@ impl SourceCoverage {
         answered_by: &str,
         all: impl Iterator<Item = &'a source::Model> + Clone,
     ) -> CoverageLevel {
-        // A source of a kind that only a later build knows is not covered.
+        // A source of an unknown kind, written by a later build, is not covered.
         let (Some(domain), Some(kind)) = (self.domains.get(&row.domain_id), kind_of_place(row))
         else {
             return CoverageLevel::Nomination;

@@ -25,7 +25,6 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::sources::slot_of;
 
-/// A domain with its sources, the versions that they gave, and the coverage of both.
 pub(crate) struct DomainCoverage<'a> {
     row: &'a domain::Model,
     standings: SourceCoverage,
@@ -35,7 +34,7 @@ pub(crate) struct DomainCoverage<'a> {
 }
 
 impl<'a> DomainCoverage<'a> {
-    /// Loads it as of now; the caller has locked the domain.
+    /// The caller has locked the domain.
     pub(crate) async fn load(
         write: &Write,
         row: &'a domain::Model,
@@ -62,7 +61,6 @@ impl<'a> DomainCoverage<'a> {
         self.standings.of_version(gave, self.sources.iter())
     }
 
-    /// The first account that registered a source of an agent.
     pub(crate) fn first_account(&self, agent: Uuid) -> Option<Uuid> {
         let feeding = self.feeding(agent);
         let mut all = feeding
@@ -71,7 +69,7 @@ impl<'a> DomainCoverage<'a> {
         all.find_map(|one| one.account_id)
     }
 
-    /// The identifier of an entry, where a catalog of the domain gave it.
+    /// The identifier of an entry, if a catalog of the domain gave it.
     fn identifier<'r>(&self, row: &'r source::Model) -> Option<&'r str> {
         let mut sources = self.sources.iter();
         let catalog = sources.find(|other| Some(other.id) == row.catalog_id);
@@ -91,7 +89,6 @@ impl<'a> DomainCoverage<'a> {
     }
 }
 
-/// Updates all agents of a domain whose coverage may have changed.
 pub(crate) async fn follow_coverage(
     context: &Context,
     write: &Write,
@@ -203,8 +200,8 @@ async fn part_sources(
 }
 
 /// Whether all agents of a domain are on hold for the domain's state. Nothing is decided on them meanwhile: approvals
-/// are valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build
-/// knows counts as such a hold, because its agents are shown to nobody.
+/// are valid again when the hold ends, unless the domain has a new owner by then. A state that only a later build knows
+/// counts as such a hold, because its agents are shown to no one.
 fn is_withheld(row: &domain::Model) -> bool {
     match row.state.known() {
         Some(DomainState::Unverified | DomainState::Verified) => false,
@@ -219,9 +216,9 @@ async fn by_a_rule_that_trusts(write: &Write, agent: &agent::Model) -> Result<bo
     Ok(trusting_rule(&made, agent.approved_version))
 }
 
-/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before, and
-/// so does an approval that nobody has confirmed.
-/// An approval by a rule that only a later build knows is that build's to revoke.
+/// Whether the last decision that is not on a small change was by such a rule: a small change relies on the one before,
+/// and so does an approval that is not confirmed. An approval by a rule that only a later build knows is left for that
+/// build to revoke.
 fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     let rule = |made: &decision::Model| made.rule.known();
     let small = |made: &&decision::Model| {
@@ -234,13 +231,12 @@ fn trusting_rule(made: &[decision::Model], approved: Option<Uuid>) -> bool {
     let mut until_served = approvals.skip_while(|made| Some(made.version_id) != approved);
     let root = until_served.find(|made| !small(made));
     root.is_some_and(|made| {
-        // What somebody has written may trust the domain too: it is asked again.
+        // A written policy may trust the domain too, so it is evaluated again.
         let trusts = [Rule::AllowDomains, Rule::VerifiedDomain, Rule::Policy];
         rule(made).is_some_and(|rule| trusts.contains(&rule))
     })
 }
 
-/// The name of the agent by its shown card; `None` if it has no card yet.
 async fn name_of(write: &Write, agent: &agent::Model) -> Result<Option<String>, AppError> {
     let ids: Vec<Uuid> = agent.newest_version.into_iter().collect();
     let rows = versions::versions_by_ids(write, &ids).await?;

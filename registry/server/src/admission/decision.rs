@@ -21,27 +21,22 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::signatures::KeyBinding;
 
-/// A version to decide on, with everything that the rules use.
 pub(crate) struct DecisionInput<'a> {
     pub(crate) version: &'a VersionKey,
     /// The class of its change against the served version; `None` if none is served.
     pub(crate) change: Option<ChangeClass>,
-    /// Whether its card has a finding of severity error.
     pub(crate) has_error: bool,
     pub(crate) domain: Option<&'a domain::Model>,
-    /// The decisions of persons on its agent, oldest first.
     pub(crate) decisions: &'a [decision::Model],
-    /// The approver of the registration with `--approve`.
     pub(crate) registration_approval: Option<Approver>,
-    /// The name of the account that has registered its agent.
     pub(crate) submitter: Option<String>,
-    /// Whose act or fetch puts it before the rules.
+    /// The actor whose act or fetch submits it to the rules.
     pub(crate) actor: &'a str,
 }
 
 impl DecisionInput<'_> {
-    /// The last decision of a person on exactly this content, in this generation of the domain.
-    /// An approval from before `oldest` has ended; an earlier decision that held again later is as old as it was.
+    /// The last decision of a person on exactly this content, in this generation of the domain. An approval from before
+    /// `oldest` has ended; an earlier decision that took effect again later still counts from its own time.
     fn persons_decision(&self, oldest: i64) -> Option<bool> {
         let since = self.domain.map_or(0, |row| row.generation_since);
         let key = self.version;
@@ -56,10 +51,7 @@ impl DecisionInput<'_> {
 }
 
 /// Decides on a version by the rules: it is approved, rejected or put in review. Nothing happens for a denied domain:
-/// its agents are put on hold by the caller.
-///
-/// # Errors
-/// Where the database fails.
+/// the caller puts its agents on hold.
 pub(crate) async fn decide_on(
     context: &Context,
     write: &Write,
@@ -70,7 +62,7 @@ pub(crate) async fn decide_on(
     let (key, change) = (case.version, case.change);
     let signature_invalid = key.signature.may_be(SignatureState::Invalid);
     let person = case.persons_decision(oldest_approval(context, ledger.now()));
-    // An approval with the registration was given before anybody knew that the signature is invalid.
+    // An approval with the registration was given before the invalid signature was known.
     let approval = case
         .registration_approval
         .filter(|_| !signature_invalid && context.config.governance.registrant_may_approve(change));
@@ -110,8 +102,8 @@ pub(crate) async fn decide_on(
     Ok(ruling)
 }
 
-/// Who approves by a rule: the person who has approved with the registration, or the rule, with the policy that somebody has
-/// written as its reason.
+/// Who approves by a rule: the person who approved with the registration, or the rule, with the written policy as its
+/// reason.
 fn approver(
     rule: Rule,
     approval: Option<Approver>,
@@ -134,7 +126,7 @@ fn oldest_approval(context: &Context, now: Timestamp) -> i64 {
     term.map_or(i64::MIN, |term| now.plus(-term).0)
 }
 
-/// Applies the rules to an agent's newest version again, if it is not decided yet.
+/// Applies the rules again to an agent's newest version, if it is not decided yet.
 pub(crate) async fn decide_waiting(
     context: &Context,
     write: &Write,
@@ -201,7 +193,7 @@ pub(crate) async fn revoke_approval(
     state: &mut AgentState,
     actor: &str,
 ) -> Result<(), AppError> {
-    // An agent in a state that only a later build knows is shown to nobody, and left to that build.
+    // An agent in a state that only a later build knows is shown to no one, and left to that build.
     if state.agent.lifecycle.known().is_none() {
         return Ok(());
     }
@@ -222,7 +214,6 @@ pub(crate) async fn revoke_approval(
     decide_newest(context, write, ledger, state, actor).await
 }
 
-/// The name of the account that registered an agent.
 pub(crate) async fn submitter_name(
     write: &Write,
     state: &AgentState,

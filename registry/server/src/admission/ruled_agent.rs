@@ -1,4 +1,5 @@
-//! What changed admission rules mean for one agent: it is put on hold or released, and its approval stays or is revoked.
+//! What changed admission rules mean for one agent: it is put on hold or released, and its approval stays or is
+//! revoked.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::lifecycle::Hold;
@@ -14,7 +15,7 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
 /// Decides by the rules on one agent that they may concern: it is put on the hold `denied` or released, its approval by
-/// `--approve-all` is revoked, policies put it on hold or release it, and it does not wait any more.
+/// `--approve-all` is revoked, policies put it on hold or release it, and its pending version is decided.
 pub(crate) async fn decide_on_agent(
     context: &Context,
     write: &Write,
@@ -23,7 +24,7 @@ pub(crate) async fn decide_on_agent(
 ) -> Result<(), AppError> {
     let mut state = match state_of(write, id).await {
         Ok(state) => state,
-        // Deleted meanwhile.
+        // Deleted in the meantime.
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -44,13 +45,13 @@ pub(crate) async fn decide_on_agent(
             decide_waiting(context, write, ledger, &mut state, POLICY).await?;
         }
     }
-    // A state that only a later build knows is shown to nobody, and left to that build.
+    // An agent in a state that only a later build knows is shown to no one, and left to that build.
     if state.agent.lifecycle.known().is_some()
         && is_approved_by_option(context, write, &state).await?
     {
         has_event = true;
         revoke_approval(context, write, ledger, &mut state, POLICY).await?;
-        // Of a denied domain nothing is decided, which writes no row.
+        // For a denied domain nothing is decided, which writes no row.
         ledger.touch(&mut state);
     }
     follow_policies(context, write, ledger, &mut state).await?;
@@ -66,7 +67,7 @@ pub(crate) async fn decide_on_agent(
     Ok(())
 }
 
-/// Whether an agent's served version has its latest approval from `--approve-all`, which is not set any more.
+/// Whether an agent's served version has its latest approval from `--approve-all`, which is no longer set.
 async fn is_approved_by_option(
     context: &Context,
     write: &Write,

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::rules_pass::{PassEnd, decide_by_rules};
 use crate::context::Context;
 
-/// How often it looks whether the process that decides still does, and whether the rules that replaced these count still.
+/// How often it checks whether the deciding process still runs, and whether the rules that replaced these are still in
+/// force.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The pause after a failure of the database.
 const PAUSE: Duration = Duration::from_secs(5);
-/// The pause before what could not be decided is tried again: whatever made it fail is hardly mended already.
+/// The pause before failed decisions are tried again, long enough for the cause to be fixed.
 const FAILED: Duration = Duration::from_secs(900);
 
-/// Starts the job.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {

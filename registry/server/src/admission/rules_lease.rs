@@ -1,5 +1,5 @@
-//! The lease of the decisions by changed rules: which process decides, by which rules, and how far it is. It stands in the
-//! database, so that the next process goes on from there.
+//! The lease of the decisions by changed rules: which process decides, by which rules, and how far it is. It is stored
+//! in the database, so that the next process continues from there.
 
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_store::{Write, settings};
@@ -9,31 +9,27 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// The setting that holds it.
 const PASS: &str = "rules_pass";
 
-/// The pass as it stands in the database. Each transaction of it locks this row first, so that no two processes decide at a
-/// time, and none by rules that a later start has replaced.
+/// The stored pass. Each of its transactions locks this row first, so that no two processes decide at the same time,
+/// and none by rules that a later start has replaced.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct KeptPass {
-    /// The rules of the process that was started last.
     pub(crate) rules: String,
-    /// The lists of `allow_domains` by which agents may be decided: that of the last pass that ended, and those of the passes
-    /// that began since.
+    /// The lists of `allow_domains` by which agents may be decided: that of the last complete pass, and those of the
+    /// passes begun since.
     pub(crate) allow_lists: Vec<Vec<DomainPattern>>,
-    /// The process that decides.
     pub(crate) holder: Option<Uuid>,
-    /// How long it does so, unless it goes on. Microseconds.
+    /// When the lease ends unless it is renewed, in microseconds.
     pub(crate) until: i64,
-    /// The last open review that was decided.
     pub(crate) after: Option<Uuid>,
-    /// Whether all of them are. Those that the pass itself opens are not decided twice.
+    /// Whether all of them are decided. Those that the pass itself opens are not decided twice.
     pub(crate) reviews_done: bool,
-    /// Whether one of them up to `after` could not be decided: then the next pass begins with the first one again.
+    /// Whether one of them up to `after` failed; then the next pass begins with the first one again.
     pub(crate) review_failed: bool,
     /// Agents and reviews that are decided.
     pub(crate) decided: u64,
-    /// All that have to be.
+    /// Agents and reviews to decide in all.
     pub(crate) total: u64,
 }
 
@@ -41,12 +37,11 @@ impl KeptPass {
     /// Reads and locks it.
     pub(crate) async fn lock(write: &Write) -> Result<Self, AppError> {
         let text = settings::setting_locked(write, PASS).await?;
-        // One that this build cannot read is begun anew.
+        // If this build cannot read it, it begins anew.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(kept.unwrap_or_default())
     }
 
-    /// Writes it.
     pub(crate) async fn put(&self, write: &Write) -> Result<(), AppError> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|error| AppError::internal(error.to_string()))?;
@@ -54,8 +49,8 @@ impl KeptPass {
     }
 }
 
-/// Records that this process was started with its rules, before it reads what they forbid: from the commit on, nobody decides
-/// by other ones. A pass by the same rules that was interrupted goes on. Returns what is kept.
+/// Records that this process was started with its rules, before it reads what they forbid: from the commit on, no
+/// process decides by other rules. An interrupted pass by the same rules continues. Returns the stored pass.
 pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPass, AppError> {
     let mut kept = KeptPass::lock(write).await?;
     let rules = context.rules.to_string();
@@ -71,7 +66,7 @@ pub(crate) async fn announce(context: &Context, write: &Write) -> Result<KeptPas
         kept.allow_lists.push(list);
     }
     if !context.store.is_postgres() {
-        // No other process uses this database: whoever decided was killed.
+        // No other process uses this database, so the previous holder was killed.
         kept.holder = None;
     }
     kept.put(write).await?;

@@ -1,5 +1,5 @@
-//! The pass: decides by changed admission rules, in the background, on open reviews and on the agents that the rules concern.
-//! One process does it; where it is stands in the database, so that the next one goes on from there.
+//! The pass: decides by changed admission rules, in the background, on open reviews and on the agents that the rules
+//! concern. One process does it; its progress is stored in the database, so that the next one continues from there.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -25,23 +25,21 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::memory::rules_progress::Stage;
 
-/// The setting that holds the rules by which everything is decided; empty from the beginning of a pass by others to its end.
+/// The setting that holds the rules by which everything is decided; empty while a pass by other rules runs.
 const DECIDED: &str = "rules";
-/// Agents or reviews of one transaction, for which other writes wait.
+/// Agents or reviews in one transaction, for which other writes wait.
 const AT_ONCE: usize = 50;
-/// Decisions between two lines in the log, and the most that the index of this process is behind by them.
+/// Decisions between two log lines, and the maximum that the index of this process lags behind them.
 const LOGGED: u64 = 1_000;
 /// How long the pass is this process's after its last transaction.
 const LEASE: i64 = MINUTE;
-/// The longest wait for the index: decisions go on where it cannot be written.
+/// The longest wait for the index: decisions go on if it cannot be written.
 const INDEX_WITHIN: Duration = Duration::from_secs(30);
 
-/// How a pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassEnd {
     /// Everything is decided by the rules of this process.
     Decided,
-    /// Another process decides.
     Elsewhere,
     /// Another process was started with other rules since, and decides by those.
     Superseded,
@@ -51,11 +49,8 @@ pub enum PassEnd {
     Failed,
 }
 
-/// Decides by the rules of this process on everything that they concern, unless another process does so. One that fails
-/// stops none of the others.
-///
-/// # Errors
-/// Where the database fails as a whole; the next call goes on from there.
+/// Decides by the rules of this process on everything that they concern, unless another process does so. A failure does
+/// not stop the others. If the database fails, the next call continues from there.
 pub async fn decide_by_rules(
     context: &Context,
     cancel: &CancellationToken,
@@ -68,7 +63,7 @@ pub async fn decide_by_rules(
         return Ok(PassEnd::Superseded);
     }
     let is_ours = kept.holder.is_none_or(|holder| holder == progress.holder);
-    // A clock that was ahead holds no lease for longer than others.
+    // A clock that was ahead must not extend the lease beyond the usual time.
     let left = kept.until.saturating_sub(context.now().0);
     if !is_ours && (1..=LEASE).contains(&left) {
         let (decided, total) = (kept.decided, kept.total);
@@ -77,7 +72,7 @@ pub async fn decide_by_rules(
     }
     let decided = settings::setting_get(&write, DECIDED).await?;
     if decided.is_some_and(|rules| rules != kept.rules) {
-        // With the first decision these are no longer the rules by which everything is decided: whoever takes them back has
+        // From the first decision on, these are no longer the rules by which everything is decided: reverting them has
         // the open reviews decided again.
         write.setting_put(DECIDED, "").await?;
     }
@@ -96,7 +91,6 @@ pub async fn decide_by_rules(
     Ok(end)
 }
 
-/// What one transaction decides on.
 #[derive(Debug, Clone, Copy)]
 enum Work<'a> {
     Reviews(&'a [review::Model]),
@@ -104,7 +98,6 @@ enum Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Each of it alone.
     fn singles(self) -> Vec<(Uuid, Self)> {
         match self {
             Self::Reviews(open) => {
@@ -127,24 +120,20 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A pass that this process does.
 struct Pass<'a> {
     context: &'a Context,
-    /// As it was last written.
     kept: KeptPass,
     agents: Vec<Uuid>,
-    /// How many could not be decided.
     failed: u64,
-    /// The last event of it.
     seq: i64,
 }
 
 impl<'a> Pass<'a> {
-    /// Collects what has to be decided. Its ids are held, for each agent at most once.
+    /// Collects the ids of what is to be decided, for each agent at most once.
     async fn begin(context: &'a Context, mut kept: KeptPass) -> Result<Self, AppError> {
         let store = &context.store;
         let decided = settings::setting_get(store, DECIDED).await?;
-        // The same rules decide a review as they did when it was opened.
+        // The same rules would decide a review as they did when it was opened.
         let is_decided = decided.as_ref() == Some(&kept.rules);
         if std::mem::take(&mut kept.review_failed) {
             (kept.after, kept.reviews_done) = (None, false);
@@ -216,7 +205,7 @@ impl<'a> Pass<'a> {
         Ok(None)
     }
 
-    /// Decides in one transaction, and where that fails on each alone; returns how the pass ended, if it did.
+    /// Decides in one transaction, and if that fails, on each alone; returns how the pass ended, if it did.
     async fn decide(
         &mut self,
         work: Work<'_>,
@@ -252,7 +241,7 @@ impl<'a> Pass<'a> {
         Ok(None)
     }
 
-    /// Decides in one transaction, unless the pass is not this process's any more.
+    /// Decides in one transaction, unless the pass is no longer this process's.
     async fn transact(&mut self, work: Work<'_>) -> Result<Option<PassEnd>, AppError> {
         let context = self.context;
         let write = context.store.write().await?;
@@ -293,7 +282,7 @@ impl<'a> Pass<'a> {
         Ok((!is_ours).then_some(PassEnd::Elsewhere))
     }
 
-    /// Reports the progress since that many were decided; after each thousand it is logged, and the index follows first.
+    /// Reports the progress since `before`; after each thousand it is logged, and the index catches up first.
     async fn report(&self, before: u64, cancel: &CancellationToken) {
         let (decided, total) = (self.kept.decided, self.kept.total);
         let context = self.context;
@@ -324,7 +313,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Gives the pass back, with what it has come to: the end, or where the next one goes on.
+    /// Gives the lease back, with the result: complete, or where the next pass continues.
     async fn finish(&self, is_through: bool) -> Result<PassEnd, AppError> {
         let write = self.context.store.write().await?;
         if let Some(end) = self.lock(&write).await? {

@@ -1,5 +1,5 @@
-//! Has policies act on what is there already: agents are put on hold or released, and what waits is decided again, after a
-//! new policy set, a change of an agent, or the end of a waiver.
+//! Applies policies to existing agents: they are put on hold or released, and pending versions are decided again, after
+//! a new policy set, a change of an agent, or the end of a waiver.
 
 use std::collections::BTreeSet;
 
@@ -22,16 +22,13 @@ use crate::memory::policies::Unsettled;
 
 /// The setting that holds the number of the last set by which open reviews were decided again.
 const SETTLED: &str = "settled_policies";
-/// Agents of one transaction. Other writes wait for it, and policies may take ten milliseconds for each.
+/// Agents in one transaction. Other writes wait for it, and policies may take ten milliseconds for each.
 const AT_ONCE: usize = 50;
 
-/// Looks at every agent whose standing may have changed by policies, and holds or releases it. Processes may do so at the
-/// same time: the first one changes, the others find nothing to do. Returns whether it came to the end. An agent that fails
-/// stops none of the others, and is looked at again in the next round.
-///
-/// # Errors
-/// Where the database fails as a whole, and all of them stay to be looked at; else the first failure of those that failed,
-/// after the others.
+/// Checks every agent whose status may have changed by policies, and holds or releases it. Processes may do so at the
+/// same time: the first one changes, the others find nothing to do. Returns whether it finished. A failure does not
+/// stop the others, is returned after them, and is tried again in the next round. If the database fails as a whole, all
+/// agents stay to be checked.
 pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<bool, AppError> {
     let mut failed = Failed::default();
     let ended = match context.policies.take_unsettled() {
@@ -57,7 +54,6 @@ pub async fn settle(context: &Context, cancelled: impl Fn() -> bool) -> Result<b
     }
 }
 
-/// The agents that failed, and how the first one did.
 #[derive(Default)]
 struct Failed {
     agents: Vec<Uuid>,
@@ -82,7 +78,7 @@ async fn settle_all(
         if settled.unwrap_or_else(|| "0".to_owned()) == number {
             return Ok(true);
         }
-        // Policies that are gone may have kept cards waiting.
+        // Policies that were removed may have kept cards waiting.
         decide_open_reviews(context).await?;
         let write = context.store.write().await?;
         write.setting_put(SETTLED, &number).await?;
@@ -103,10 +99,7 @@ async fn settle_all(
     }
 }
 
-/// Settles these agents, many in one transaction; and each alone where that fails.
-///
-/// # Errors
-/// Where the database fails as a whole.
+/// Settles these agents in one transaction, or each alone if that fails.
 async fn settle_some(
     context: &Context,
     ids: &BTreeSet<Uuid>,
@@ -137,7 +130,7 @@ async fn settle_at_once(context: &Context, ids: &[Uuid]) -> Result<(), AppError>
     for id in ids {
         let mut state = match state_of(&write, *id).await {
             Ok(state) => state,
-            // Deleted meanwhile.
+            // Deleted in the meantime.
             Err(error) if error.kind == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };

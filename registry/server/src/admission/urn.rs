@@ -14,9 +14,9 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 use crate::error::AppError;
 
-/// Gives an agent its URN: its identifier in the domain's own catalog, else one made of its name. It keeps the URN for
-/// ever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the proof
-/// does not cover the card. The caller has locked the domain's row.
+/// Gives an agent its URN: its identifier in the domain's own catalog, else one derived from its name. It keeps the URN
+/// forever, and no other agent ever gets it. Nothing happens if it has one, if its domain is not proved, or if the
+/// proof does not cover the card. The caller has locked the domain's row.
 pub(crate) async fn assign<'i>(
     write: &Write,
     ledger: &mut Ledger<'_>,

@@ -1,4 +1,4 @@
-//! What the page of an agent shows beside the agent itself: how its fetches went, and who proved its domain.
+//! What the page of an agent shows beside the agent itself: the history of its fetches, and who proved its domain.
 
 use a2a_registry_api::Proof;
 use a2a_registry_domain::role::Permission;
@@ -19,34 +19,25 @@ use crate::error::AppError;
 pub(crate) struct DayTotal {
     /// Days since 1970-01-01, in UTC.
     pub day: i32,
-    /// Number of fetches.
     pub fetches: u64,
-    /// Number of fetches that returned a card.
+    /// Fetches that returned a card.
     pub good: u64,
 }
 
-/// The history of an agent's fetches, and the proofs of its domain as far as the caller may see them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Background {
-    /// The days with a fetch, the newest first.
     pub days: Vec<DayTotal>,
-    /// Proofs of its domain that are valid now.
     pub proofs: Vec<Proof>,
-    /// The collections that hold it, of those that the caller sees.
     pub collections: Vec<String>,
     /// The name of the account that owns its domain; only for that account and for callers who see everything.
     pub owner: Option<String>,
-    /// Until when an admin vouches for that account; `None` for one that has proved the domain.
+    /// Until when an admin vouches for that account; `None` if it has proved the domain.
     pub owner_vouched_until: Option<Timestamp>,
 }
 
 impl Background {
-    /// Loads it for an agent that the caller may see.
-    ///
-    /// Proofs are shown with an agent that is listed, as its domain's page shows them (docs/model.md#visibility).
-    ///
-    /// # Errors
-    /// Failures of the database.
+    /// The caller must be allowed to see the agent. Proofs are shown with a listed agent, as on its domain's page
+    /// (docs/model.md#visibility).
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,
@@ -90,7 +81,7 @@ impl Background {
     }
 }
 
-/// The totals of the days of several sources, the newest day first.
+/// Totals per day over several sources, the newest day first.
 fn totals(days: impl Iterator<Item = DayTotal>) -> Vec<DayTotal> {
     let mut totals: Vec<DayTotal> = Vec::new();
     for one in days {

@@ -1,14 +1,12 @@
-//! The card on an agent's page: how many of its parts are shown, and what the template cannot say of them itself.
+//! The card on an agent's page: how many of its parts are shown, and text that the template cannot derive from it.
 
 use a2a_card::{Capabilities, Extension, Provider};
 
 use crate::pages::text::{self, LINE, web_address};
 
-/// Skills on the page.
 pub(super) const SKILLS: usize = 60;
 /// Tags, examples and modes of one skill.
 pub(super) const FEW: usize = 20;
-/// Interfaces on the page.
 pub(super) const INTERFACES: usize = 30;
 /// Extensions, modes and ways to authenticate on the page.
 pub(super) const LIST: usize = 40;
@@ -19,7 +17,6 @@ pub(super) struct LinkView {
     pub address: Option<String>,
 }
 
-/// A label with its link; `None` without a label.
 pub(super) fn link(label: &str, url: &str) -> Option<LinkView> {
     let label = label.trim();
     (!label.is_empty()).then(|| LinkView {
@@ -36,7 +33,6 @@ pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
     link(label.unwrap_or(url), url)
 }
 
-/// The capabilities of an agent, as sentences.
 pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
     let known = [
         (capabilities.streaming, "Streams its answers"),
@@ -53,7 +49,7 @@ pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
         .collect()
 }
 
-/// The first extensions of an agent that have a name, each with its link.
+/// The first extensions that have a name, each with its link.
 pub(super) fn extensions(capabilities: &Capabilities) -> Vec<(LinkView, &Extension)> {
     let first = capabilities.extensions.iter().take(LIST);
     first

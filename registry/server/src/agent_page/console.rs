@@ -1,7 +1,9 @@
-//! The console on an agent's page: a conversation between the visitor's browser and the agent, past the registry.
+//! The console on an agent's page: a conversation between the visitor's browser and the agent, without the registry in
+//! between.
 //!
-//! The rules of the choice among the card's interfaces are those of `send`: [`a2a_client::choice`]. The page hands the
-//! script `web/static/console.js` the chosen interfaces as data, and lets the browser call their origins and no others.
+//! The rules of the choice among the card's interfaces are those of `send`: [`a2a_client::choice`]. The page gives the
+//! script `web/static/console.js` the chosen interfaces as data, and lets the browser connect to their origins and no
+//! others.
 
 use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
 use a2a_client::choice::{Credential, Dialect, Route, credential, routes};
@@ -20,14 +22,13 @@ use crate::context::Context;
 use crate::http::page_policy::ConnectSource;
 use crate::pages::text::{self, LINE};
 
-/// Interfaces that a visitor chooses from.
+/// Interfaces that a visitor can choose from.
 const INTERFACES: usize = 8;
-/// Fields for credentials.
 const FIELDS: usize = 8;
-/// Sentences about interfaces that are left out.
+/// Maximum number of sentences about interfaces that are left out.
 const LEFT_OUT: usize = 4;
 
-/// The dialects that the script speaks, by their names in it.
+/// The dialects that the script speaks, with their names in it.
 const SPOKEN: [(Dialect, &str); 4] = [
     (Dialect::V1JsonRpc, "1.0-jsonrpc"),
     (Dialect::V1Rest, "1.0-rest"),
@@ -35,47 +36,37 @@ const SPOKEN: [(Dialect, &str); 4] = [
     (Dialect::V0Rest, "0.3-rest"),
 ];
 
-/// The console of an agent.
 #[derive(Debug)]
 pub(crate) enum ConsoleView {
-    /// It is offered.
     Open(OpenConsole),
-    /// It is not, for this reason.
     Closed {
-        /// The reason, in sentences.
         reason: String,
-        /// The command that may do what the page cannot; `None` if the agent is not to be called.
+        /// The command that may do what the page cannot; `None` if the agent must not be called.
         command: Option<String>,
     },
 }
 
-/// A console that is offered.
 #[derive(Debug)]
 pub(crate) struct OpenConsole {
-    /// What to know before the first message.
+    /// Notes shown before the first message.
     pub warnings: Vec<String>,
-    /// The interfaces, the first one chosen.
     pub interfaces: Vec<String>,
-    /// Why interfaces are not among them.
     pub left_out: Vec<String>,
-    /// The fields for credentials.
     pub fields: Vec<CredentialField>,
-    /// Whether the card asks every caller for credentials.
+    /// Whether the card requires credentials from every caller.
     pub asks: bool,
-    /// What the script reads, as JSON of ASCII characters.
+    /// The script's data, as JSON of ASCII characters.
     pub data: String,
     /// The origins that the page may call.
     pub origins: Vec<ConnectSource>,
 }
 
-/// A field for a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CredentialField {
     /// Where it is sent: `bearer`, `basic`, `authorization`, `header` or `query`.
     pub kind: &'static str,
     /// The header or parameter; empty for the others.
     pub name: String,
-    /// What to type.
     pub label: String,
 }
 
@@ -102,7 +93,7 @@ pub(crate) async fn refusal_to_call(
 }
 
 impl ConsoleView {
-    /// The console for an agent, unless the caller may not call it for that reason. One with a card in `snake_case` is called in
+    /// The console for an agent, unless the caller may not call it for that reason. A card in `snake_case` is called in
     /// the forms of the a2a-protocol skill first.
     pub(crate) fn new(
         agent: &Agent,
@@ -150,7 +141,6 @@ impl ConsoleView {
         })
     }
 
-    /// The origins that the page may call.
     pub(crate) fn origins(&self) -> &[ConnectSource] {
         match self {
             Self::Open(console) => &console.origins,
@@ -159,7 +149,6 @@ impl ConsoleView {
     }
 }
 
-/// An interface that the script can call.
 struct Spoken {
     route: Route,
     dialect: &'static str,
@@ -185,7 +174,7 @@ impl Spoken {
     }
 }
 
-/// The interfaces that the script can call, in the order of the choice, and sentences about others.
+/// The interfaces that the script can call, in order of preference, and sentences about the others.
 fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
     let (mut spoken, mut left_out) = (Vec::new(), Vec::new());
     for route in routes(card).unwrap_or_default() {
@@ -208,7 +197,6 @@ fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
     (spoken, left_out)
 }
 
-/// Why a page can call none of the interfaces.
 fn unspoken(agent: &Agent, left_out: &[String]) -> String {
     let card = &agent.card;
     let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
@@ -229,7 +217,7 @@ fn unspoken(agent: &Agent, left_out: &[String]) -> String {
     }
 }
 
-/// Why a page cannot bring the credentials that the card requires, if it requires some that no page can.
+/// Why a page cannot send the credentials that the card requires; `None` if it can.
 fn out_of_reach(card: &AgentCard) -> Option<String> {
     let requirements = auth_requirements(card);
     let mut obstacles = Vec::new();
@@ -255,7 +243,6 @@ fn obstacle(asked: &AuthScheme<'_>) -> Option<&'static str> {
     }
 }
 
-/// The fields for the credentials that the card mentions.
 fn fields(card: &AgentCard) -> Vec<CredentialField> {
     let mut fields = Vec::new();
     let requirements = auth_requirements(card);
@@ -293,7 +280,7 @@ fn field(asked: &AuthScheme<'_>) -> Option<CredentialField> {
     Some(CredentialField { kind, name, label })
 }
 
-/// What to know before the first message.
+/// Notes shown before the first message.
 fn warnings(agent: &Agent) -> Vec<String> {
     let mut warnings = Vec::new();
     if agent.hit.summary.lifecycle.as_str() == "deprecated" {

@@ -1,4 +1,4 @@
-//! The page of what changed between two versions of an agent's card, with the importance of each change.
+//! The page of the changes between two versions of an agent's card, with the importance of each.
 
 use a2a_registry_api::{Diff, Version, VersionList};
 use a2a_registry_domain::review::{ChangeClass, VersionState};
@@ -21,10 +21,8 @@ use crate::pages::text::{ADDRESS, LINE};
 use crate::pages::{moment, text};
 use crate::paging::PageRequest;
 
-/// Versions to choose from.
 const VERSIONS: u32 = 50;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "diff.html")]
 pub(crate) struct DiffPage {
@@ -33,25 +31,19 @@ pub(crate) struct DiffPage {
     name: String,
     agent: String,
     diff: Diff,
-    /// What the importance means for these two versions.
     importance: &'static str,
-    /// The versions to choose from.
     versions: Vec<Version>,
 }
 
-/// The data of the page.
 pub(crate) struct DiffMaterial {
-    /// The name of the agent.
     pub name: String,
-    /// Its id.
     pub agent: String,
-    /// The changes.
     pub diff: Diff,
     /// The newest versions that the caller may see.
     pub versions: VersionList,
 }
 
-/// Shows what changed between `?from=` and `?to=`, as `GET /v1/agents/{agent}/diff` chooses them.
+/// Shows the changes between `?from=` and `?to=`, chosen as by `GET /v1/agents/{agent}/diff`.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -94,7 +86,7 @@ async fn material(
     })
 }
 
-/// The query of the page's address. An empty member, which a form may send, is none.
+/// An empty member, which a form may send, counts as absent.
 fn read(query: &str) -> Result<DiffQuery, AppError> {
     let invalid = |text: String| AppError::invalid("/", text);
     if query.len() > ADDRESS {
@@ -109,7 +101,6 @@ fn read(query: &str) -> Result<DiffQuery, AppError> {
 }
 
 impl DiffPage {
-    /// The page at `now`.
     pub(crate) fn new(frame: Frame, material: DiffMaterial, now: Timestamp) -> Self {
         let versions = material.versions.versions;
         Self {
@@ -130,7 +121,7 @@ impl DiffPage {
     }
 }
 
-/// What the importance of a comparison means for its two versions: what waits for a review, and what was decided.
+/// What the importance of a comparison means for its two versions: what is in review, and what was decided.
 fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
     let class = diff.change_class.known();
     if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {

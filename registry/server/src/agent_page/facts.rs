@@ -1,4 +1,4 @@
-//! Facts about an agent on its page that the template cannot say by itself, and how to report it.
+//! Facts about an agent that its page's template cannot derive, and how to report it.
 
 use a2a_registry_api::{Agent, Summary, Version, VersionList};
 use a2a_registry_domain::lifecycle::Hold;
@@ -9,17 +9,14 @@ use crate::pages::text::{ADDRESS, LINE};
 use crate::pages::trust::Badge;
 use crate::pages::{text, trust};
 
-/// Signatures on the page.
 pub(super) const SIGNATURES: usize = 20;
-/// Proofs on the page.
 pub(super) const PROOFS: usize = 10;
-/// Versions on the page.
 pub(super) const VERSIONS: usize = 10;
 
 /// The address to report an agent to.
 pub(super) struct ReportView {
     pub address: String,
-    /// Whether it is a page of the web, and not an address of mail.
+    /// Whether it is a web page rather than a mail address.
     pub web: bool,
 }
 
@@ -30,14 +27,14 @@ pub(super) fn unusual_badges(agent: &Summary) -> Vec<Badge> {
     lifecycle.into_iter().chain(visibility).collect()
 }
 
-/// What a hold means, for one that does not say itself what ends it.
+/// The meaning of a hold that does not itself say what ends it.
 pub(super) fn hold_meaning(hold: &OpenEnum<Hold>) -> Option<&'static str> {
     (*hold == Hold::Policy).then_some(
         "A policy does not admit what this agent shows. The hold ends with other content or other policies, or when a curator waives the policy for this content.",
     )
 }
 
-/// The first versions of a list, each with the one before it. The list has one more where there are more.
+/// The first versions of a list, each with the one before it. The list has one extra if there are more.
 pub(super) fn versions_with_earlier(
     list: &VersionList,
 ) -> impl Iterator<Item = (&Version, Option<&Version>)> {
@@ -45,7 +42,6 @@ pub(super) fn versions_with_earlier(
     list.versions.iter().zip(earlier).take(VERSIONS)
 }
 
-/// The importance of what changed with a version.
 pub(super) fn change_words(version: &Version) -> String {
     match &version.change_class {
         Some(class) => text::line(class.as_str(), LINE),
@@ -53,11 +49,10 @@ pub(super) fn change_words(version: &Version) -> String {
     }
 }
 
-/// The explanation of the state of the card's signatures.
 pub(super) fn signature_meaning(agent: &Agent) -> &'static str {
     let state = &agent.hit.summary.trust.signature;
     match state.known() {
-        // The card has entries, so that it would be wrong to say that it is not signed; their reason follows.
+        // The card has entries, so "not signed" would be wrong; their reason follows.
         Some(SignatureState::Unsigned) if !agent.card.signatures.is_empty() => {
             "none: no entry has the form of a signature"
         }
@@ -65,7 +60,6 @@ pub(super) fn signature_meaning(agent: &Agent) -> &'static str {
     }
 }
 
-/// The tone of the badge of a signature.
 pub(super) fn signature_tone(verdict: &OpenEnum<SignatureState>) -> &'static str {
     match verdict.known() {
         Some(SignatureState::Valid) => "good",

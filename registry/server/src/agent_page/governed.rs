@@ -1,4 +1,4 @@
-//! What policies say about an agent, and which of them are waived: for callers who see everything.
+//! The policies that apply to an agent and their waivers, for callers who see everything.
 
 use a2a_registry_api::limits::MAX_REASON;
 use a2a_registry_domain::role::Permission;
@@ -15,31 +15,26 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::pages::text::{self, BLOCK, LINE};
 
-/// Policies on the page.
 const POLICIES: usize = 100;
 
-/// Policies that match an agent, and its waivers.
 #[derive(Debug)]
 pub(crate) struct GovernedView {
     /// The card that a waiver from this page is granted for.
     pub digest: String,
     pub policies: Vec<MatchView>,
     pub waivers: Vec<WaiverView>,
-    /// The policies that the visitor may waive.
     pub waivable: Vec<String>,
     pub reason_chars: usize,
 }
 
-/// A policy that matches.
 #[derive(Debug)]
 pub(crate) struct MatchView {
     pub id: String,
-    /// As in `forbids discover, invoke (dry run)`.
+    /// Such as `forbids discover, invoke (dry run)`.
     pub says: String,
     pub is_waived: bool,
 }
 
-/// A waiver in force.
 #[derive(Debug)]
 pub(crate) struct WaiverView {
     pub policy: String,
@@ -51,10 +46,7 @@ pub(crate) struct WaiverView {
 }
 
 impl GovernedView {
-    /// Loads it; `None` for a caller who does not see everything.
-    ///
-    /// # Errors
-    /// Failures of the database.
+    /// `None` for a caller who does not see everything.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,

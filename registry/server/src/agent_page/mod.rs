@@ -40,15 +40,13 @@ use crate::pages::trust::Badge;
 use crate::pages::{assets, moment, text, trust};
 use crate::paging::PageRequest;
 
-/// Findings on the page, and how many of them are seen at once.
+/// Findings on the page, and how many of them are visible at once.
 const FINDINGS: usize = 25;
 const FINDINGS_SEEN: usize = 5;
 /// Holds, labels and collections on the page.
 const FEW: usize = 20;
-/// Duplicates that are linked.
 const LINKED: usize = 5;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "agent.html")]
 pub(crate) struct AgentPage {
@@ -62,16 +60,15 @@ pub(crate) struct AgentPage {
     assumed: Option<AssumedAddress>,
     console: ConsoleView,
     console_script: String,
-    /// Its lifecycle and visibility, unless they are the usual ones.
+    /// The lifecycle and visibility, unless they are the usual ones.
     unusual: Vec<Badge>,
-    /// How the last fetch went.
     fetched: Badge,
     /// Whether the time has passed after which a deprecated agent may stop working.
     is_past_sunset: bool,
     /// Whether clients get its card.
     is_listed: bool,
     uptime: Option<UptimeView>,
-    /// Its versions, or the reason why they cannot be shown.
+    /// The versions, or why they cannot be shown.
     versions: Result<VersionList, String>,
     findings: Vec<FindingView>,
     similar: Option<Similar>,
@@ -80,10 +77,8 @@ pub(crate) struct AgentPage {
     governed: Option<GovernedView>,
 }
 
-/// The address that `send` assumes where the card names none.
 struct AssumedAddress {
     url: String,
-    /// The command that calls it.
     command: String,
 }
 
@@ -96,27 +91,21 @@ impl AssumedAddress {
     }
 }
 
-/// The data of the page.
 pub(crate) struct Material {
-    /// The agent.
     pub agent: Agent,
-    /// Its versions, or the error that hides them.
+    /// The versions, or the error that hides them.
     pub versions: Result<VersionList, AppError>,
-    /// Its findings, if the caller may see them.
     pub findings: Option<FindingList>,
-    /// Similar agents; `None` if they cannot be found now.
+    /// `None` if they cannot be found now.
     pub similar: Option<Similar>,
-    /// The history of its fetches, and the proofs of its domain.
     pub background: Background,
-    /// Its policies and waivers, if the caller may see them.
     pub governed: Option<GovernedView>,
     /// Why the caller may not call it; `None` if it may.
     pub refused: Option<String>,
-    /// Whether its card is one of 1.0 in `snake_case`, as the a2a-protocol skill has it.
+    /// Whether its 1.0 card is in `snake_case`, as the a2a-protocol skill writes it.
     pub is_snake_case: bool,
 }
 
-/// Shows an agent.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -138,7 +127,7 @@ pub(crate) async fn show(
     }
 }
 
-/// Redirects to the page with a slash at its end, below which an SDK's resolver finds the card.
+/// Redirects to the page with a trailing slash, below which an SDK's resolver finds the card.
 pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
     HttpResponse::PermanentRedirect()
         .insert_header((LOCATION, format!("{}/", request.uri().path())))
@@ -146,7 +135,7 @@ pub(crate) async fn without_slash(request: HttpRequest) -> HttpResponse {
 }
 
 async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Material, AppError> {
-    // One more than is shown: what changed is told by the version before.
+    // One more than is shown, so that each version has a predecessor to compare with.
     let first = PageRequest {
         page_size: u32::try_from(VERSIONS + 1).ok(),
         page_token: None,
@@ -174,7 +163,6 @@ async fn material(context: &Context, caller: &Caller, agent: &str) -> Result<Mat
 }
 
 impl AgentPage {
-    /// The page of an agent at `now`.
     pub(crate) fn new(frame: Frame, material: Material, config: &Config, now: Timestamp) -> Self {
         let Material {
             agent,
@@ -227,7 +215,7 @@ fn is_listed(agent: &Agent) -> bool {
     matches!(lifecycle, "approved" | "deprecated") && agent.holds.is_empty()
 }
 
-/// The snippets of an agent, with a note where it may know none of what they call.
+/// The snippets of an agent, with a note where it may not know the methods that they call.
 fn snippets(
     agent: &Agent,
     place: AgentLocation<'_>,
@@ -242,7 +230,6 @@ fn snippets(
     Ok(snippets)
 }
 
-/// Whether there is a similar agent or a duplicate.
 fn has_similar(similar: &Similar) -> bool {
     let duplicates = similar.duplicates.as_ref();
     !similar.agents.is_empty() || duplicates.is_some_and(|one| one.count > 0)

@@ -9,31 +9,27 @@ use super::background::DayTotal;
 const DAYS: i32 = 90;
 /// Width of a bar and the gap after it, in units of the chart.
 const STEP: i32 = 4;
-/// Height of a whole bar.
+/// In units of the chart.
 const HEIGHT: u64 = 24;
-/// Height of the smallest bar, so that a day without success shows.
+/// Height of the smallest bar, so that a day without success is visible.
 const LEAST: u64 = 5;
 
-/// The uptime of a card.
 pub(crate) struct UptimeView {
-    /// How many fetches succeeded, as a sentence.
     pub sentence: String,
     pub bars: Vec<BarView>,
 }
 
-/// The fetches of one day.
 pub(crate) struct BarView {
     pub x: i32,
     pub y: u64,
     pub height: u64,
     /// `up`, `part` or `down`.
     pub tone: &'static str,
-    /// The day and its fetches, as a sentence.
     pub title: String,
 }
 
 impl UptimeView {
-    /// The uptime over the 90 days that end today; `None` without a fetch in them.
+    /// The uptime over the 90 days that end today; `None` if none has a fetch.
     pub fn new(days: &[DayTotal], now: Timestamp) -> Option<Self> {
         let today = i32::try_from(now.0.div_euclid(DAY)).unwrap_or(i32::MAX);
         let shown = |total: &&DayTotal| {

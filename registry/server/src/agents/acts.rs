@@ -17,10 +17,6 @@ use crate::commit::state::{AgentState, state_of};
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// Suspends an agent until it is resumed.
-///
-/// # Errors
-/// `Forbidden` for a caller who does not curate, `NotFound`, `Conflict` for a retired agent.
 pub async fn agent_suspend(
     context: &Context,
     caller: &Caller,
@@ -34,11 +30,7 @@ pub async fn agent_suspend(
     .await
 }
 
-/// Deprecates an approved agent; it stays listed, with the reason, sunset and replacement.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not approved;
-/// `Invalid` for a replacement that is no other agent the caller may see, or a sunset that has passed.
+/// It stays listed, with the reason, sunset and replacement.
 pub async fn agent_deprecate(
     context: &Context,
     caller: &Caller,
@@ -90,10 +82,6 @@ pub async fn agent_deprecate(
 }
 
 /// Ends the deprecation of an agent; it is approved as before.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `NotFound`; `Conflict` for an agent that is not
-/// deprecated.
 pub async fn agent_undeprecate(
     context: &Context,
     caller: &Caller,
@@ -123,7 +111,6 @@ pub async fn agent_undeprecate(
     .await
 }
 
-/// The replacement of a deprecated agent.
 async fn replacement(
     context: &Context,
     caller: &Caller,
@@ -170,7 +157,6 @@ pub async fn agent_retire(
     .await
 }
 
-/// Runs an act of curators.
 async fn curators_act(
     context: &Context,
     caller: &Caller,
@@ -183,7 +169,6 @@ async fn curators_act(
     change_agent(context, caller, account, id, &act.reason, change).await
 }
 
-/// Runs an act of owners and curators.
 async fn owners_act(
     context: &Context,
     caller: &Caller,
@@ -219,7 +204,7 @@ async fn change_agent(
     agent_show(context, caller, &id.to_string()).await
 }
 
-/// Refuses an act on an agent in another lifecycle state than it needs.
+/// Refuses an act on an agent that is not in the lifecycle state it needs.
 fn expect(state: &AgentState, wanted: Lifecycle, done: &str) -> Result<(), AppError> {
     let now = state.agent.lifecycle()?;
     if now == wanted {

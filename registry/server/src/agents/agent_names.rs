@@ -10,13 +10,12 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::pages::text::{self, LINE};
 
-/// An agent as pages name it: its name and a link to its page, or its identifier where it is gone.
+/// An agent as pages name it: its name with a link to its page, or its identifier if it no longer exists.
 pub(crate) struct AgentName {
     pub link: Option<String>,
     pub name: String,
 }
 
-/// The names of these agents as their cards have them.
 pub(crate) async fn agent_names(
     context: &Context,
     mut ids: Vec<Uuid>,

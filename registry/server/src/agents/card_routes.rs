@@ -22,13 +22,13 @@ use crate::memory::cards::ServedCard;
 
 /// Media type of A2A cards, with which a stored version is sent.
 const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
-/// The card served may change at any time; what is kept of it is asked for again. Its bytes are signed, so
-/// that nobody on the way may write them differently.
+/// The served card may change at any time, so caches must revalidate it. Its bytes are signed, so no intermediary may
+/// rewrite them.
 const CURRENT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 /// The bytes behind a digest never change; whether they may be shown can.
 const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
 
-/// What a conversion had to put in and could not say, and whether clients can call the agent by it.
+/// What a conversion added and could not express, and whether clients can call the agent with it.
 const CONVERSION: HeaderName = HeaderName::from_static("a2a-registry-conversion");
 
 /// Which card of an agent.
@@ -139,7 +139,6 @@ pub async fn agent_card_as_well_known(
     respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
 }
 
-/// The card that a query asks for: the bytes as published, or a conversion of them.
 async fn respond_with_card(
     request: &HttpRequest,
     caller: &Caller,
@@ -170,7 +169,6 @@ async fn respond_with_card(
     })
 }
 
-/// The card, or 304 if the caller has it.
 fn deliver(
     request: &HttpRequest,
     card: &ServedCard,

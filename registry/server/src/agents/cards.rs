@@ -22,9 +22,6 @@ use crate::visibility::{Openness, is_listed, visible_to};
 
 /// The card of an agent: the approved bytes, or with `version` a stored version by its digest. The approved bytes are
 /// cached while the agent has not changed.
-///
-/// # Errors
-/// `NotFound` if there is none that the caller may see; `Unavailable` if the database has not responded for too long.
 pub async fn agent_card(
     context: &Context,
     caller: &Caller,
@@ -52,7 +49,7 @@ pub async fn agent_card(
     }
 }
 
-/// The card that an agent serves, if it is in the cache and nothing has changed since.
+/// The served card of an agent, if it is cached and nothing has changed since.
 fn cached_entry(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
     let present = (context.changes.stamp(id), context.policies.stamp());
     let entry = context.cards.serving.get(&id)?;
@@ -61,10 +58,6 @@ fn cached_entry(context: &Context, id: Uuid) -> Option<Arc<ServedCardEntry>> {
 
 /// The card of an agent, as [`agent_card`] gives it, converted to another protocol version: never signed, and marked as
 /// converted.
-///
-/// # Errors
-/// `NotFound` if there is none that the caller may see, or this build cannot read its bytes; `Unavailable` if the
-/// database has not responded for too long.
 pub async fn agent_card_as(
     context: &Context,
     caller: &Caller,
@@ -79,7 +72,7 @@ pub async fn agent_card_as(
     }
     let mut parsed =
         parse(&original.bytes).map_err(|_| AppError::no_version(agent, &original.digest))?;
-    // The same bytes have other addresses at another URL, so such a card is not kept by its digest.
+    // The same bytes have other addresses at another URL, so such a card is not cached by its digest.
     let is_relative = has_relative_address(&parsed.card);
     if is_relative {
         let row = agent_visible(context, caller, agent).await?;
@@ -97,7 +90,7 @@ pub async fn agent_card_as(
     Ok(card)
 }
 
-/// The card that an agent serves; `agent` is its id or URN as the request has it, for the error.
+/// The served card of an agent; `agent` is its id or URN from the request, for the error.
 async fn serving(
     context: &Context,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! How two contents of an agent's card differ, and how much that matters (docs/model.md#changes-and-reviews).
+//! The differences between two contents of an agent's card, and their importance (docs/model.md#changes-and-reviews).
 
 use a2a_registry_api::{Change, Diff};
 use a2a_registry_domain::role::Permission;
@@ -26,11 +26,7 @@ pub struct DiffQuery {
     pub to: Option<String>,
 }
 
-/// What changed between two versions of an agent's card, member by member. The first version is compared
-/// with itself.
-///
-/// # Errors
-/// `NotFound` where there is no such agent or version, or none the caller may see.
+/// The changes between two versions of an agent's card, member by member. The first version is compared with itself.
 pub async fn agent_diff(
     context: &Context,
     caller: &Caller,
@@ -71,7 +67,7 @@ pub async fn agent_diff(
     Ok(diff_of(context, &row, from, to, &binding))
 }
 
-/// What changed between two versions with their bytes, with what their signatures are worth today.
+/// Compares two versions by their bytes, with today's verdicts on their signatures.
 pub(crate) fn diff_of(
     context: &Context,
     agent: &agent::Model,

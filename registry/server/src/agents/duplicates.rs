@@ -1,14 +1,14 @@
-//! Which agents are duplicates of one another, and which of them stands for the others (docs/model.md#duplicates).
+//! Which agents are duplicates of one another, and which of them represents the others (docs/model.md#duplicates).
 
 use a2a_card::AgentCard;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
-/// Preference for an agent whose endpoint lies on its own domain: above every level of trust.
+/// Preference for an agent whose endpoint is on its own domain: above every level of trust.
 const AT_HOME: u8 = 8;
 
-/// The key that an agent has in common with its duplicates: its name and first endpoint. Cards of the same content have
-/// both in common, unless their addresses are relative. A card without one of them has only copies of its content as duplicates.
+/// The key that an agent shares with its duplicates: its name and first endpoint. Cards of the same content share both,
+/// unless their addresses are relative. For a card without one of them only copies of its content are duplicates.
 pub(crate) fn key(card: &AgentCard, content_digest: &str) -> u128 {
     let name = card.name.trim().to_lowercase();
     let parts = match endpoint(card).filter(|_| !name.is_empty()) {
@@ -17,7 +17,7 @@ pub(crate) fn key(card: &AgentCard, content_digest: &str) -> u128 {
     };
     let mut context = Context::new(&SHA256);
     for part in parts {
-        // With its length before it no part can be taken for two.
+        // The length in front makes the boundary of each part unambiguous.
         context.update(&(part.len() as u64).to_le_bytes());
         context.update(part.as_bytes());
     }
@@ -26,7 +26,6 @@ pub(crate) fn key(card: &AgentCard, content_digest: &str) -> u128 {
     half.fold(0, |key, byte| key << 8 | u128::from(*byte))
 }
 
-/// The address of a card's first interface, and its tenant.
 fn endpoint(card: &AgentCard) -> Option<(String, String)> {
     let first = card.interfaces.first()?;
     let url = match Url::parse(&first.url) {
@@ -38,8 +37,8 @@ fn endpoint(card: &AgentCard) -> Option<(String, String)> {
     (!url.is_empty()).then(|| (url.to_owned(), tenant))
 }
 
-/// The preference of an agent among its duplicates: first the one whose endpoint lies on the domain that publishes the
-/// card, which no copy on another domain does, then the more trusted one.
+/// The preference of an agent among its duplicates: first the one whose endpoint is on the domain that publishes the
+/// card, which holds for no copy on another domain, then the more trusted one.
 pub(crate) fn preference(card: &AgentCard, domain: &str, trust: Option<u8>) -> u8 {
     let trust = trust.map_or(0, |level| level + 1).min(AT_HOME - 1);
     match is_at_home(card, domain) {
@@ -48,7 +47,6 @@ pub(crate) fn preference(card: &AgentCard, domain: &str, trust: Option<u8>) -> u
     }
 }
 
-/// Whether the first endpoint of a card is on this domain, or below it.
 fn is_at_home(card: &AgentCard, domain: &str) -> bool {
     let host = |url: &str| Some(Url::parse(url).ok()?.host_str()?.to_owned());
     let endpoint = card.interfaces.first().and_then(|first| host(&first.url));

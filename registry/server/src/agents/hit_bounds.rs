@@ -1,27 +1,23 @@
-//! The bounds of a hit: what lists show of an agent is cut to them where it is indexed, so that no card makes a page large.
-//! The agent itself shows everything.
+//! The bounds of a hit: what lists show of an agent is cut when it is indexed, so that no card makes a page large. The
+//! agent itself shows everything.
 
 use a2a_registry_api::{HitSkill, Summary};
 use a2a_registry_search::{MAX_SHOWN_SKILLS, MAX_SKILLS, MAX_VALUE_BYTES};
 
-/// Bytes of a name and other texts of one line.
+/// Bytes of a name and other single-line texts.
 const LINE_BYTES: usize = 1024;
-/// Bytes of the description of an agent.
 const DESCRIPTION_BYTES: usize = 2048;
 /// Bytes of an address: a longer one is left out, because a part of it leads nowhere.
 const ADDRESS_BYTES: usize = 2048;
-/// Values of a list, such as tags, and interfaces.
+/// Values of a list, such as tags and interfaces.
 const MAX_VALUES: usize = 64;
-/// Bytes of all values of a list.
 const LIST_BYTES: usize = 8 * 1024;
-/// Bytes of the description of a skill.
 const SKILL_DESCRIPTION_BYTES: usize = 512;
-/// Tags of a skill.
 const MAX_SKILL_TAGS: usize = 10;
-/// Bytes of all tags of a skill.
 const SKILL_TAG_BYTES: usize = 1024;
 
-/// Cuts the summary of an agent to the bounds, with as many skills as are indexed: a hit shows [`MAX_SHOWN_SKILLS`] of them.
+/// Cuts the summary of an agent to the bounds, with as many skills as are indexed: a hit shows [`MAX_SHOWN_SKILLS`] of
+/// them.
 pub(crate) fn bound_summary(mut summary: Summary) -> Summary {
     let mut bounds = Bounds::default();
     bounds.text(&mut summary.name, LINE_BYTES);
@@ -54,7 +50,6 @@ pub(crate) fn bound_summary(mut summary: Summary) -> Summary {
     summary
 }
 
-/// Cuts what is too long.
 #[derive(Default)]
 struct Bounds {
     /// Whether anything was cut or left out.
@@ -82,7 +77,7 @@ impl Bounds {
         self.is_cut |= before && url.is_none();
     }
 
-    /// Keeps the first values, as many as fit; one that is too long by itself is left out.
+    /// Keeps the first values that fit; one that is too long by itself is left out.
     fn list<T>(
         &mut self,
         list: &mut Vec<T>,
@@ -102,7 +97,7 @@ impl Bounds {
         self.is_cut |= list.len() < before;
     }
 
-    /// Texts that are filtered by: those that no filter takes are left out.
+    /// Values that can be filtered by: those that no filter accepts are left out.
     fn values(&mut self, list: &mut Vec<String>, most: usize, all_bytes: usize) {
         let before = list.len();
         list.retain(|value| value.len() <= MAX_VALUE_BYTES);

@@ -1,5 +1,5 @@
-//! The members of a rendered hit. The usual ones come first in its text, and marks enclose the others, so that a search cuts
-//! the usual ones out and parses nothing; any others are found by their names.
+//! The members of a rendered hit. The usual ones come first in its text, and marks enclose the others, so that a search
+//! cuts out the usual ones without parsing; any others are found by name.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// What encloses the members that are not shown by default. It is white space to JSON, and within a text it is escaped.
+/// Encloses the members that are not shown by default. It is white space in JSON, and escaped within a text.
 const MARK: char = '\t';
 
 /// The members of a JSON object in their order, each as it is written.
@@ -38,20 +38,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// A hit with its usual members first and marks around the others, and so with each of its skills.
-///
-/// # Errors
-/// Where it is no JSON object.
+/// A hit with its usual members first and marks around the others, and likewise each of its skills.
 pub(crate) fn mark_hit(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
     let fields = HitFields::default();
     let hit = write_object(&String::from_utf8_lossy(hit), "", fields, Others::Marked)?;
     Ok(hit.into_bytes())
 }
 
-/// The same for a skill by itself.
-///
-/// # Errors
-/// As [`mark_hit`].
 pub(crate) fn mark_skill(skill: &str) -> serde_json::Result<String> {
     let fields = HitFields::default();
     write_object(skill, HitFields::SKILLS, fields, Others::Marked)
@@ -62,7 +55,7 @@ pub(crate) fn shown_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     let text = std::str::from_utf8(hit).unwrap_or_default();
     if !fields.shows_default_summary() {
         let shown = write_object(text, "", fields, Others::LeftOut);
-        // The index has nothing but objects, of which something can be chosen.
+        // The index holds only objects, so the members can always be selected.
         return shown.map_or_else(|_| hit.to_vec(), String::into_bytes);
     }
     let mut shown = Vec::with_capacity(hit.len());
@@ -72,16 +65,16 @@ pub(crate) fn shown_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
     shown
 }
 
-/// What becomes of the members of an object that are not shown.
+/// What happens to the members of an object that are not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Others {
-    /// They stand behind the others within marks.
+    /// They follow the others, enclosed in marks.
     Marked,
     /// They are left out.
     LeftOut,
 }
 
-/// Writes an object that is the hit or within one of its members, with the members of it that these fields show first.
+/// Writes an object that is the hit or within one of its members, with the members that `fields` shows first.
 fn write_object(
     json: &str,
     within: &str,
@@ -111,7 +104,6 @@ fn write_object(
     Ok(text)
 }
 
-/// Appends a member to an object that is open.
 fn write_member(
     text: &mut String,
     name: &str,

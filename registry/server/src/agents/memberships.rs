@@ -1,4 +1,4 @@
-//! Memberships: the collections that hold an agent, judged from its rows and never from the index.
+//! Memberships: the collections that hold an agent, read from its rows and never from the index.
 
 use a2a_registry_policy::Collections;
 use a2a_registry_store::collections;
@@ -12,10 +12,7 @@ use crate::collection_rows::sees_collection;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// The names of the collections that hold an agent, both as far as the caller sees them.
-///
-/// # Errors
-/// `NotFound` as for the agent.
+/// The names of the collections that hold an agent, as far as the caller may see both.
 pub async fn agent_collections(
     context: &Context,
     caller: &Caller,
@@ -25,7 +22,7 @@ pub async fn agent_collections(
     collections_holding(context, caller, &record).await
 }
 
-/// As [`agent_collections`], of an agent that the caller may see.
+/// As [`agent_collections`], for an agent that the caller may see.
 pub(crate) async fn collections_holding(
     context: &Context,
     caller: &Caller,

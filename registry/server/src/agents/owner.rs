@@ -1,4 +1,4 @@
-//! Changes of an agent by its owner, and the check of who that is.
+//! Changes of an agent by its owner, and the check of ownership.
 
 use std::collections::BTreeMap;
 
@@ -30,9 +30,6 @@ use crate::ownership::is_disputed;
 
 /// Sets an agent's visibility with its groups, which its owner may only narrow, its labels and the acceptance of
 /// derived queries, which only curators set, and its sponsor.
-///
-/// # Errors
-/// `Forbidden`, `Conflict`, `Invalid`, `NotFound`.
 pub async fn agent_patch(
     context: &Context,
     caller: &Caller,
@@ -45,7 +42,7 @@ pub async fn agent_patch(
     let (seen, account) = agent_to_change(context, caller, agent).await?;
     let write = context.store.write().await?;
     if patch.collections.is_some() {
-        // Before the agent, as a change of a collection does.
+        // Locked before the agent, as a change of a collection does.
         write.collections_lock().await?;
     }
     let mut state = state_of(&write, seen.id).await?;
@@ -73,7 +70,7 @@ pub async fn agent_patch(
     agent_show(context, caller, &seen.id.to_string()).await
 }
 
-/// What the event of a change tells: the members that it sets, and always visibility and labels.
+/// The data of the event: the members that the change sets, and always visibility and labels.
 fn event_data(patch: &AgentPatch) -> serde_json::Value {
     let mut data = json!({"visibility": patch.visibility, "labels": patch.labels});
     if let Some(groups) = &patch.groups {
@@ -91,7 +88,8 @@ fn event_data(patch: &AgentPatch) -> serde_json::Value {
     data
 }
 
-/// Sets who finds an agent: its visibility, and the groups that see it while it is restricted. An owner only narrows both.
+/// Sets who finds an agent: its visibility, and the groups that see it while it is restricted. An owner can only narrow
+/// both.
 async fn set_visibility(
     write: &Write,
     caller: &Caller,
@@ -150,7 +148,7 @@ fn only_narrower(what: &str) -> AppError {
     )
 }
 
-/// The account with this name, which must be one that may be used; `None` for no name.
+/// The account with this name, which must be enabled; `None` for an empty name.
 async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppError> {
     if name.is_empty() {
         return Ok(None);
@@ -165,10 +163,6 @@ async fn sponsor_named(write: &Write, name: &str) -> Result<Option<Uuid>, AppErr
     }
 }
 
-/// An agent that the caller may change, and the caller's account.
-///
-/// # Errors
-/// `NotFound`, `Unauthenticated`, `Forbidden`; `Conflict` for a party to a dispute over its domain.
 pub(crate) async fn agent_to_change<'a>(
     context: &Context,
     caller: &'a Caller,
@@ -215,8 +209,8 @@ pub(crate) async fn require_agent_owner_or_curator<'a>(
     }
 }
 
-/// Refuses the owner that an admin vouches for an agent whose cards all come from another origin than the vouched one: a
-/// host that was registered by plain http also has what is served there over TLS.
+/// Refuses an owner that an admin vouches for if all cards of the agent come from another origin than the vouched one:
+/// a host that was registered by plain http also has what is served there over TLS.
 async fn refuse_other_origin(
     context: &Context,
     row: &domain::Model,

@@ -15,12 +15,11 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::policy_labels::{carried, is_open};
 
-/// The facts about an agent that policies may ask for.
 pub(crate) fn facts(context: &Context, record: &AgentRecord) -> AgentFacts {
     record.shown_card().facts(&context.rules)
 }
 
-/// The facts about an agent as lists have it: one on hold is `held` there, which policies do not ask for.
+/// The facts about an agent as lists show it: one on hold is `held` there, which policies cannot ask for.
 pub(crate) fn listed_facts(context: &Context, record: &AgentRecord) -> AgentFacts {
     AgentFacts {
         lifecycle: record.shown().as_str().to_owned(),
@@ -28,13 +27,13 @@ pub(crate) fn listed_facts(context: &Context, record: &AgentRecord) -> AgentFact
     }
 }
 
-/// The forbids of a set that a waiver lifts for what an agent shows.
+/// The forbids of a set that a waiver lifts for the shown content of an agent.
 pub(crate) fn waived(context: &Context, record: &AgentRecord, set: &PolicySet) -> BTreeSet<u16> {
     let ids = record.waived_policies(context.now());
     set.places_of_forbids(&ids)
 }
 
-/// The policies of a set that somebody has written and that match an agent with these facts, each with what it is about.
+/// The written policies of a set that match an agent with these facts, each with its subject.
 pub(crate) fn matching<'a>(
     set: &'a PolicySet,
     facts: &AgentFacts,
@@ -50,11 +49,11 @@ pub(crate) fn matching<'a>(
         let policy = set.policies().get(usize::from(place))?;
         Some((policy, actions))
     });
-    // What is shipped explains itself by its rule.
+    // A shipped policy is explained by its rule.
     found.filter(|(policy, _)| !policy.is_shipped).collect()
 }
 
-/// The labels that an agent carries: those that may find it, and those of the policies that match it under every set that
+/// The labels that an agent carries: those of who may find it, and those of the matching policies in every set that
 /// agents are evaluated under. Its owner, which is its submitter while it has none, sees it whatever policies say.
 pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> {
     let mut labels = record.visible_to();
@@ -70,7 +69,7 @@ pub(crate) fn labels_of(context: &Context, record: &AgentRecord) -> Vec<String> 
     labels
 }
 
-/// The labels of these agents, by agent; none of those that nobody sees.
+/// The labels of these agents, by agent; agents that no one may see are left out.
 pub(crate) async fn labels_of_all(
     context: &Context,
     on: &impl Handle,
@@ -83,8 +82,8 @@ pub(crate) async fn labels_of_all(
     Ok(labelled.collect())
 }
 
-/// As [`labels_of_all`], of any other agent where there is none of these: where policies have to be asked, a caller must not
-/// tell a hidden agent from a missing one by what is read.
+/// As [`labels_of_all`], or for any other agent if none of these exists: where policies are evaluated, a caller must
+/// not be able to tell a hidden agent from a missing one by the work that is done.
 pub(crate) async fn labels_or_decoy(
     context: &Context,
     on: &impl Handle,
@@ -95,12 +94,12 @@ pub(crate) async fn labels_or_decoy(
     labels_of_all(context, on, judged).await
 }
 
-/// Whether rows alone say who sees an agent: no policy asks for anything else.
+/// Whether rows alone say who sees an agent, because no policy asks for anything else.
 pub(crate) fn rows_decide(context: &Context) -> bool {
     context.policies.evaluated().all(|set| is_open(&set))
 }
 
-/// The policies about calling an agent that match it, of the set in force, without forbids that are waived.
+/// The matching policies about calling an agent, of the set in force, without waived forbids.
 pub(crate) fn invoke_matches(context: &Context, record: &AgentRecord) -> Matches {
     let set = context.policies.in_force();
     let mut matches = match set.is_plain(Action::Invoke) {
@@ -111,7 +110,7 @@ pub(crate) fn invoke_matches(context: &Context, record: &AgentRecord) -> Matches
     matches
 }
 
-/// The policies about finding an agent that match it, of the set in force; `None` where none of them is on a dry run.
+/// The matching policies about finding an agent, of the set in force; `None` if none of them is on a dry run.
 pub(crate) fn tried_matches(context: &Context, record: &AgentRecord) -> Option<Matches> {
     let set = context.policies.in_force();
     if !set.tries(Action::Discover) {

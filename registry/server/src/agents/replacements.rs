@@ -1,4 +1,4 @@
-//! Replacements of deprecated agents: a caller is told of one only if it may see it.
+//! Replacements of deprecated agents: they are shown only to callers who may see them.
 
 use a2a_registry_api::Agent;
 use a2a_registry_search::HitRow;
@@ -11,10 +11,10 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// What a stored hit with a replacement has in its text.
+/// What the text of a stored hit with a replacement contains.
 const MARK: &str = r#""replacement":""#;
 
-/// Whether the caller may see a replacement. It may be hidden, retired or deleted since it was named.
+/// Whether the caller may see a replacement. It may have been hidden, retired or deleted since it was named.
 pub(crate) async fn is_visible(
     context: &Context,
     caller: &Caller,
@@ -45,14 +45,14 @@ pub(crate) async fn hide_in_agent(
     Ok(())
 }
 
-/// Removes from stored hits the replacements that the caller may not see. A hit without one is not parsed.
+/// Removes replacements that the caller may not see from stored hits. A hit without one is not parsed.
 pub(crate) async fn hide_in_hits(
     context: &Context,
     caller: &Caller,
     rows: &mut [HitRow],
 ) -> Result<(), AppError> {
     for row in rows {
-        // Every search comes by here: the search for text of the standard library compares many bytes at once.
+        // Every search passes here: the standard library's substring search compares many bytes at once.
         if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(MARK)) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The collections to whose audience a restricted agent is shown: named by its owner or a curator, and followed when their
-//! audience changes.
+//! The collections to whose audience a restricted agent is shown: named by its owner or a curator, and followed when
+//! their audience changes.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,6 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::state_of;
 use crate::error::{AppError, ErrorKind};
 
-/// Refuses what is no list of collections.
-///
-/// # Errors
-/// `Invalid`.
 pub(super) fn check_collections(names: &[String]) -> Result<(), AppError> {
     let fits = |name: &String| (1..=MAX_COLLECTION_NAME).contains(&name.len());
     if names.len() <= MAX_COLLECTIONS_OF_AGENT && names.iter().all(fits) {
@@ -37,11 +33,7 @@ pub(super) fn check_collections(names: &[String]) -> Result<(), AppError> {
 }
 
 /// Sets the collections to whose audience an agent is shown; returns whether one is new. The caller holds the lock of
-/// collections.
-///
-/// # Errors
-/// `Conflict` for a collection that does not exist, which one that the caller does not see is like, and for one that everybody
-/// sees; `LimitReached`.
+/// collections. A collection that the caller may not see is refused like one that does not exist.
 pub(super) async fn set_collections(
     write: &Write,
     caller: &Caller,
@@ -101,10 +93,7 @@ fn keep<'a>(
     agent.collection_audience = is_any.then(|| list(&groups));
 }
 
-/// Has the agents that name a collection follow its audience after it was changed or deleted in this write.
-///
-/// # Errors
-/// Where the database fails.
+/// Updates the agents that name a collection after its audience was changed, or it was deleted, in this write.
 pub(crate) async fn follow_audience(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -130,10 +119,6 @@ pub(crate) async fn follow_audience(
     Ok(())
 }
 
-/// The names of the collections to whose audience an agent is shown.
-///
-/// # Errors
-/// Where the database fails.
 pub(super) async fn collections_of(
     on: &impl Handle,
     agent: &agent::Model,

@@ -31,9 +31,6 @@ pub struct SimilarQuery {
 }
 
 /// The agents that are most similar to an agent, among those that the caller may see.
-///
-/// # Errors
-/// `NotFound` as for the agent; `Invalid` for a number out of bounds; `Unavailable` as for a search.
 pub async fn agent_similar(
     context: &Context,
     caller: &Caller,
@@ -42,7 +39,8 @@ pub async fn agent_similar(
 ) -> Result<Similar, AppError> {
     let size = query.page_size.unwrap_or(DEFAULT_SIMILAR);
     let is_allowed = (1..=MAX_SIMILAR).contains(&size);
-    // An agent that the index shows to the caller needs no look at the database; any other one may be newer than the index.
+    // An agent that the index shows to the caller needs no query of the database; any other may be newer than the
+    // index.
     if let Some(id) = agent.parse::<Uuid>().ok().filter(|_| is_allowed)
         && let Some(similar) = if_seen(context, caller, id, size).await?
     {
@@ -71,7 +69,7 @@ pub(crate) async fn similar_to(
     shown(context, caller, found).await
 }
 
-/// The same for an agent that the index shows to the caller; `None` for any other one.
+/// The same for an agent that the index shows to the caller; `None` for any other.
 async fn if_seen(
     context: &Context,
     caller: &Caller,
@@ -91,7 +89,6 @@ async fn if_seen(
     }
 }
 
-/// What the index is asked.
 fn request(
     context: &Context,
     caller: &Caller,
@@ -110,7 +107,6 @@ fn request(
     })
 }
 
-/// What was found, as the caller sees it.
 async fn shown(
     context: &Context,
     caller: &Caller,

@@ -45,10 +45,6 @@ pub struct FindingsQuery {
 /// New versions in a day beyond which a card is said to flap (docs/model.md#two-digests).
 const FLAPPING: i32 = 10;
 
-/// One agent in full.
-///
-/// # Errors
-/// `NotFound` where there is none, or none the caller may see.
 pub async fn agent_show(
     context: &Context,
     caller: &Caller,
@@ -58,7 +54,6 @@ pub async fn agent_show(
     agent_view(context, caller, &record).await
 }
 
-/// How a caller sees an agent.
 pub(crate) async fn agent_view(
     context: &Context,
     caller: &Caller,
@@ -77,8 +72,8 @@ pub(crate) async fn agent_view(
     Ok(view)
 }
 
-/// An agent with its holds and without its groups. It is cached as rendered (`agents::rendered`), so what it reads must be rows whose changes
-/// the store counts for the agent or its domain, and must not depend on the time.
+/// An agent with its holds and without its groups. It is cached as rendered (`agents::rendered`), so it may read only
+/// rows whose changes the store counts for the agent or its domain, and must not depend on the time.
 pub(crate) async fn view_with_holds(
     context: &Context,
     record: &AgentRecord,
@@ -103,7 +98,7 @@ pub(crate) async fn view_with_holds(
     })
 }
 
-/// The address to assume where a card names none: at the first of its hosts that publishes it at a well-known path.
+/// The address to assume if a card names none: at the first of its hosts that publishes it at a well-known path.
 fn assumed_url(record: &AgentRecord) -> Option<String> {
     let mut urls = record
         .sources()
@@ -122,7 +117,6 @@ async fn break_glass(context: &Context, agent: Uuid) -> Result<Option<BreakGlass
     }
 }
 
-/// A break-glass as callers see it.
 pub(crate) async fn break_glass_view(
     context: &Context,
     row: break_glass::Model,
@@ -139,7 +133,6 @@ pub(crate) async fn break_glass_view(
     })
 }
 
-/// The names of the groups that see an agent while it is restricted.
 async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String>, AppError> {
     let groups = groups_in(agent.audience.as_deref());
     let named = named_by_id(&context.store, &groups).await?;
@@ -148,7 +141,7 @@ async fn groups_of(context: &Context, agent: &agent::Model) -> Result<Vec<String
     Ok(names)
 }
 
-/// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it is the same while the agent's row is.
+/// The name of an agent's sponsor. Accounts are neither renamed nor deleted, so it only changes with the agent's row.
 pub(crate) async fn sponsor_of(
     context: &Context,
     agent: &agent::Model,
@@ -162,10 +155,10 @@ async fn decision(context: &Context, record: &AgentRecord) -> Result<Decision, A
     let rows = decisions::decisions_on(&context.store, &[record.agent.id]).await?;
     let broken =
         terms::break_glasses_on(&context.store, record.agent.id, ReviewState::Open).await?;
-    // One that was not confirmed decides nothing any more.
+    // One that was not confirmed has no effect any more.
     let is_broken = !broken.is_empty();
     let state = record.known.state.into();
-    // Approved content whose approval was not given again has a rejection too, of which the hold tells.
+    // Approved content whose approval was not renewed also has a rejection, which the hold explains.
     let is_approved = record.known.state == VersionState::Approved;
     let made = rows
         .into_iter()
@@ -204,11 +197,8 @@ fn ends_at(context: &Context, record: &AgentRecord) -> Option<Timestamp> {
     agent.recertify_at.or_else(certified).map(Timestamp)
 }
 
-/// The stored versions of an agent, newest first: those approved once, or all of them for a caller who sees
-/// everything or owns the agent.
-///
-/// # Errors
-/// `NotFound` as for the agent; `Invalid` for a foreign page token.
+/// The stored versions of an agent, newest first: those approved once, or all of them for a caller who sees everything
+/// or owns the agent.
 pub async fn agent_versions(
     context: &Context,
     caller: &Caller,
@@ -219,7 +209,7 @@ pub async fn agent_versions(
     versions_of(context, caller, &row, page).await
 }
 
-/// As [`agent_versions`], of an agent that the caller may see.
+/// As [`agent_versions`], for an agent that the caller may see.
 pub(crate) async fn versions_of(
     context: &Context,
     caller: &Caller,
@@ -254,17 +244,13 @@ pub(crate) async fn versions_of(
     })
 }
 
-/// What ties the keys of a domain's cards to it.
 pub(crate) async fn key_binding(context: &Context, domain: i64) -> Result<KeyBinding, AppError> {
     let rows = domains::domains_by_ids(&context.store, &[domain]).await?;
     let mut bindings = KeyBinding::of_domains(&context.store, &rows).await?;
     Ok(bindings.remove(&domain).unwrap_or_default())
 }
 
-/// What lint found in a version: the one with that digest, or the one shown.
-///
-/// # Errors
-/// `NotFound` as for the agent, and where there is no such version that the caller may see.
+/// The findings of a version: the one with that digest, or the one shown.
 pub async fn agent_findings(
     context: &Context,
     caller: &Caller,
@@ -280,7 +266,6 @@ pub async fn agent_findings(
     findings_of(context, &row, version)
 }
 
-/// What was found in a version, and in how often the card changes.
 pub(crate) fn findings_of(
     context: &Context,
     agent: &agent::Model,
@@ -296,7 +281,7 @@ pub(crate) fn findings_of(
     })
 }
 
-/// The version of an agent with that digest, where the caller may see it.
+/// The version of an agent with that digest, if the caller may see it.
 pub(crate) async fn version_visible(
     context: &Context,
     caller: &Caller,
@@ -325,8 +310,8 @@ fn flapping(context: &Context, agent: &agent::Model) -> Option<Finding> {
     })
 }
 
-/// The row of an agent, by id or URN, where the caller may see it. That is judged before anything else of it is loaded, and
-/// what is read for it is the same for a missing agent, so that the time of an answer does not tell the two apart.
+/// The row of an agent, by id or URN, if the caller may see it. That is decided before anything else of it is loaded,
+/// and a missing agent causes the same reads, so that the response time does not tell the two apart.
 pub(crate) async fn agent_visible(
     context: &Context,
     caller: &Caller,
@@ -343,15 +328,15 @@ pub(crate) async fn agent_visible(
     row.filter(|_| is_visible).ok_or_else(missing)
 }
 
-/// Whether the caller may see an agent; never one that is missing, for which the same is read. A write that asks passes
-/// itself, so that it needs no second connection while it has locked rows.
+/// Whether the caller may see an agent; never a missing one, for which the same is read. A write passes itself, so that
+/// it needs no second connection while it holds row locks.
 pub(crate) async fn is_agent_visible(
     context: &Context,
     on: &impl Handle,
     caller: &Caller,
     row: Option<&agent::Model>,
 ) -> Result<bool, AppError> {
-    // Nothing has these keys.
+    // No row has these keys.
     let (id, domain) = row.map_or((Uuid::nil(), 0), |row| (row.id, row.domain_id));
     let holds = agents::holds_of(on, &[id]).await?;
     let domain = domains::domains_by_ids(on, &[domain]).await?.pop();
@@ -378,7 +363,7 @@ pub(crate) async fn is_agent_visible(
     Ok(sees(&labels, &carried))
 }
 
-/// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to nobody.
+/// Whether this build knows the state of an agent's domain; if not, this is logged, and the agent is shown to no one.
 pub(crate) fn is_state_known(domain: &domain::Model, agent: &agent::Model) -> bool {
     let state = domain.state().inspect_err(|error| {
         tracing::error!(agent = %agent.id, %error, "an agent is not shown");
@@ -399,7 +384,8 @@ pub(crate) async fn record_visible(
         .ok_or_else(|| AppError::no_agent(agent))
 }
 
-/// Whether the caller owns the agent, or registered its domain and its source first while the domain never had an owner.
+/// Whether the caller owns the agent, or registered its domain and its source first while the domain never had an
+/// owner.
 pub(crate) async fn owns(
     context: &Context,
     caller: &Caller,
@@ -432,7 +418,7 @@ fn hold_view(row: &a2a_registry_store::entity::hold::Model) -> HoldView {
     }
 }
 
-/// A version as it is shown; `None`, which is logged, for one of which this build does not know what was decided on it.
+/// A version as it is shown; `None`, which is logged, if this build does not know the decision on it.
 fn version_view(
     row: version::Model,
     served: Option<Uuid>,

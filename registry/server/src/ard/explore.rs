@@ -13,17 +13,10 @@ use crate::error::AppError;
 use crate::search::find::counted;
 use crate::search::query::SearchQuery;
 
-/// Values of a facet by default.
 const DEFAULT_VALUES: u32 = 20;
-/// The most values of a facet.
 const MAX_VALUES: u32 = 1000;
-/// Where a request names facets.
 const FACETS: &str = "/resultType/facets";
 
-/// The facets of what a query matches.
-///
-/// # Errors
-/// As [`search`](super::search::search).
 pub(crate) async fn explore(
     context: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! `federation: auto`: this registry's results and those of its peers as one list, of which pages are given.
+//! `federation: auto`: this registry's results and those of its peers as one list, served in pages.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,12 +21,11 @@ use crate::federation::{Asked, PeerAnswer, ask_peers};
 use crate::memory::federation::MergedList;
 use crate::search::find::Found;
 
-/// Where a page of a federated search begins.
 #[derive(Debug, Serialize, Deserialize)]
 enum Position {
     /// In the merged list with this key.
     Merged { key: u64, offset: usize },
-    /// In this registry's own results, with a token of theirs, and the highest score that they may have behind those before.
+    /// In this registry's own results, with their page token, and the highest score that the results after it may have.
     Own(String, u8),
 }
 
@@ -40,11 +39,8 @@ pub(crate) struct Federated {
     pub(crate) without_urn: u64,
 }
 
-/// A page of the merged list. The first page asks the peers; the list is kept for the pages after it. Another process, or
-/// this one when it has dropped the list, asks again and goes on at the same place.
-///
-/// # Errors
-/// As [`search`](super::search::search).
+/// A page of the merged list. The first page queries the peers; the list is kept for the following pages. Another
+/// process, or this one after it has dropped the list, queries again and continues at the same position.
 pub(super) async fn federated(
     context: &Context,
     caller: &Caller,
@@ -105,7 +101,7 @@ pub(super) async fn federated(
     })
 }
 
-/// Where the page behind an offset of a merged list begins; `None` where nothing follows.
+/// The position after an offset of a merged list; `None` if nothing follows.
 fn behind(list: &MergedList, key: u64, offset: usize) -> Option<Position> {
     if offset < list.results.len() {
         return Some(Position::Merged { key, offset });
@@ -115,22 +111,19 @@ fn behind(list: &MergedList, key: u64, offset: usize) -> Option<Position> {
     own.map(|own| Position::Own(own, last))
 }
 
-/// The key of a new list.
 fn list_key(context: &Context) -> u64 {
     let mut key = [0; 8];
     context.entropy.fill(&mut key);
     u64::from_be_bytes(key)
 }
 
-/// What a page token belongs to.
 fn canonical(asking: &Asking<'_>, request: &SearchRequest) -> String {
     let query = serde_json::to_string(&request.query).unwrap_or_default();
     format!("{DOOR} auto {:?} {query}", asking.part.collection)
 }
 
-/// What a federated search has found.
 enum Merged {
-    /// Nothing but this registry's own page, since no peer has a result.
+    /// Only this registry's own page, since no peer has a result.
     Own(Found),
     /// The results of all.
     List(MergedList),
@@ -144,7 +137,7 @@ async fn merged(
     request: &SearchRequest,
     offset: usize,
 ) -> Result<(Merged, Vec<String>), AppError> {
-    // A query that is refused here is nobody's business elsewhere.
+    // A query that is refused here must not be sent elsewhere.
     let own = own_page(context, caller, asking, asking.size, None).await?;
     let Asked {
         mut answers,
@@ -171,10 +164,10 @@ async fn merged(
     Ok((Merged::List(list), missing))
 }
 
-/// Leaves out the results that this registry withholds, before anything is made of them: the rest is ranked, counted and cut
-/// into pages as if the peers had not sent these, so that nothing shows which of them are known here. Withheld are whole
-/// publishers, since an agent on hold has no URN here while its domain is unproved, and a guessed name under a proved domain
-/// must not be answered otherwise than one that exists.
+/// Leaves out the results that this registry withholds before anything else is done with them: the rest is ranked,
+/// counted and paged as if the peers had not sent these, so that nothing reveals which of them are known here. Whole
+/// publishers are withheld, since an agent on hold has no URN here while its domain is unproved, and a guessed name
+/// under a proved domain must not be answered differently from an existing one.
 async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Result<(), AppError> {
     let publisher = |result: &SearchResult| {
         let publisher = publisher_of(&result.entry.identifier);
@@ -190,7 +183,7 @@ async fn leave_out_withheld(context: &Context, answers: &mut [PeerAnswer]) -> Re
     Ok(())
 }
 
-/// The results of a kept list, without those of this registry that the caller does not see any more.
+/// The results of a kept list, without those of this registry that the caller may no longer see.
 async fn still_seen(
     context: &Context,
     caller: &Caller,

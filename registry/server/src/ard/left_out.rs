@@ -11,9 +11,6 @@ use crate::search::find::{Extra, match_counts};
 use crate::search::query::SearchQuery;
 
 /// The number of agents that match the words and conditions of a search and have no URN.
-///
-/// # Errors
-/// As [`found`](crate::search::find::found).
 pub(crate) async fn agents_without_urn(
     context: &Context,
     caller: &Caller,
@@ -32,14 +29,14 @@ pub(crate) async fn agents_without_urn(
     })
 }
 
-/// Whether a condition holds for every agent that has an entry. Of an agent without one the index keeps no type.
+/// Whether a condition holds for every agent that has an entry. The index keeps no type for an agent without one.
 fn every_agent_fits(condition: &ExactFilter) -> bool {
     let is_type = condition.property == Property::Attribute("type".to_owned());
     let takes_agents = condition.values.iter().any(|one| one == AGENT_CARD_TYPE);
     *condition == any_entry() || (is_type && takes_agents)
 }
 
-/// A sentence about them; `None` where there are none.
+/// `None` if there are none.
 pub(crate) fn left_out_sentence(agents: u64) -> Option<String> {
     match agents {
         0 => None,

@@ -18,11 +18,9 @@ use crate::index_pool::run;
 use crate::paging::not_empty;
 use crate::search::find::PAGE_BYTES;
 
-/// Entries on a page by default.
 const DEFAULT_ENTRIES: u32 = 20;
-/// The longest filter, in bytes.
+/// Maximum length of a filter, in bytes.
 const MAX_FILTER: usize = 4096;
-/// The most terms of a filter.
 const MAX_TERMS: usize = 16;
 
 /// Parameters of a list.
@@ -44,17 +42,12 @@ pub struct ListQuery {
     pub page_token: Option<String>,
 }
 
-/// A place in a list, as a token holds it.
 #[derive(Debug, Serialize, Deserialize)]
 enum Place {
     Text(String),
     Time(i64),
 }
 
-/// A page of the list of entries.
-///
-/// # Errors
-/// `Invalid` for what cannot be read; `NotFound` for a collection that the caller may not see.
 pub(crate) async fn list(
     context: &Context,
     caller: &Caller,
@@ -92,11 +85,7 @@ pub(crate) async fn list(
     })
 }
 
-/// The entry with an identifier.
-///
-/// # Errors
-/// `Invalid` for what is no identifier; `NotFound` where there is none that the caller may see, which is the same as
-/// none.
+/// An entry that the caller may not see is not found, like one that does not exist.
 pub(crate) async fn retrieve(
     context: &Context,
     caller: &Caller,
@@ -150,7 +139,6 @@ fn invalid(detail: String) -> AppError {
     AppError::invalid("/filter", detail)
 }
 
-/// Reads a filter.
 fn read_filter(text: &str) -> Result<ListRequest, AppError> {
     let mut request = ListRequest::default();
     if text.len() > MAX_FILTER {
@@ -212,7 +200,6 @@ fn time(name: &str, values: &[String]) -> Result<i64, AppError> {
         .map_err(|_| wrong())
 }
 
-/// One term of a filter.
 struct Term {
     name: String,
     operator: char,
@@ -281,7 +268,6 @@ fn values(text: &str) -> Result<(Vec<String>, &str), AppError> {
     }
 }
 
-/// Reads an order.
 fn read_order(text: &str) -> Result<Vec<(ListKey, bool)>, AppError> {
     let wrong = || {
         let detail = "orderBy is displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";

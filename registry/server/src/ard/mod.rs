@@ -1,7 +1,7 @@
 //! The registry as an ARD registry and publisher (Agentic Resource Discovery 0.91, AI Catalog 1.0).
 //!
-//! Every answer is made of what `/v1/agents` finds for the same caller: the agents with an identifier of catalogs, which
-//! those of proved domains have, in the same order.
+//! Every answer is derived from what `/v1/agents` finds for the same caller: the agents with a catalog identifier,
+//! which those of proved domains have, in the same order.
 
 mod explore;
 mod federated;
@@ -35,32 +35,26 @@ use crate::index_pool::run;
 use crate::search::find::Extra;
 use crate::search::within::{COLLECTION, Within};
 
-/// The name of this door in page tokens.
+/// The name of this interface in page tokens.
 const DOOR: &str = "ard";
 
-/// Which part of the registry is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
-    /// A collection, or everything.
+    /// A collection; `None` for everything.
     pub(crate) collection: Option<String>,
 }
 
 impl Part {
-    /// The collection as a search has it.
     fn names(&self) -> Vec<String> {
         self.collection.iter().cloned().collect()
     }
 
-    /// The filters of the collection.
-    ///
-    /// # Errors
-    /// `NotFound` where there is none that the caller may see.
     async fn within(&self, context: &Context, caller: &Caller) -> Result<Within, AppError> {
         let within = Within::load(context, caller, &self.names()).await;
         within.map_err(without_collection)
     }
 
-    /// The base URL of this part: what clients append `/search` to.
+    /// The base URL of this part, to which clients append `/search`.
     fn base(&self, context: &Context) -> String {
         let base = base(context);
         match &self.collection {
@@ -70,10 +64,7 @@ impl Part {
     }
 }
 
-/// Whether ARD is served here.
-///
-/// # Errors
-/// `NotFound`, as for an address where nothing is.
+/// Answers like an address where nothing is, unless ARD is served here.
 fn demand_ard(context: &Context) -> Result<(), AppError> {
     match context.config.ard.enabled {
         true => Ok(()),
@@ -81,8 +72,8 @@ fn demand_ard(context: &Context) -> Result<(), AppError> {
     }
 }
 
-/// A failure of the search core. The path names the collection here, so one that does not exist, or that the caller may not
-/// see, is an address where nothing is.
+/// An error of the search core. The path names the collection here, so one that does not exist, or that the caller may
+/// not see, is an address where nothing is.
 fn without_collection(error: AppError) -> AppError {
     let names = |(pointer, _): &(String, String)| pointer == COLLECTION;
     match error.members.iter().any(names) {
@@ -91,12 +82,11 @@ fn without_collection(error: AppError) -> AppError {
     }
 }
 
-/// The base URL of the registry's API.
 pub(crate) fn base(context: &Context) -> String {
     base_of(&context.config)
 }
 
-/// What is asked of the search core beside a query: entries only, and these conditions.
+/// What the search core needs beside a query: entries only, and these conditions.
 fn extra(exact: Vec<ExactFilter>) -> Extra {
     let mut all = vec![any_entry()];
     all.extend(exact);
@@ -107,10 +97,7 @@ fn extra(exact: Vec<ExactFilter>) -> Extra {
     }
 }
 
-/// The rendered entries with these identifiers that the caller sees, by identifier.
-///
-/// # Errors
-/// `Unavailable` while the index cannot be read.
+/// The rendered entries with these identifiers that the caller may see, by identifier.
 pub(crate) async fn seen_entries(
     context: &Context,
     caller: &Caller,
@@ -140,13 +127,12 @@ pub(crate) async fn seen_entries(
     Ok(seen)
 }
 
-/// The id of an agent's hit.
 #[derive(Deserialize)]
 struct HitId {
     id: Uuid,
 }
 
-/// Whole entries, with representative queries where the cards have examples for them, or where they may be derived.
+/// Whole entries, with representative queries if the cards have examples for them, or if they may be derived.
 async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>, AppError> {
     let read: Vec<(Uuid, Entry)> = rows
         .iter()
@@ -168,7 +154,7 @@ async fn whole_entries(context: &Context, rows: &[ListRow]) -> Result<Vec<Entry>
         .collect();
     let entries = read.into_iter().map(|(id, mut entry)| {
         let card = cards.remove(&id);
-        // The database may be ahead of the index, with a card that nobody has approved.
+        // The database may be ahead of the index, with a card that is not approved.
         let same = card.filter(|(digest, _)| Some(digest) == entry.digest.as_ref());
         if let Some((_, queries)) = same {
             entry.representative_queries = queries;

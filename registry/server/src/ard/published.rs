@@ -19,14 +19,13 @@ use crate::error::AppError;
 use crate::index_pool::run;
 use crate::memory::published::PublishedCatalog;
 
-/// The most agents in the catalog: those that changed last. All are found by the API, which the catalog names first.
+/// Maximum number of agents in the catalog: those that changed last. The API, which the catalog names first, finds all.
 const MAX_LISTED: usize = 1000;
-/// The most bytes of all their entries, which crawlers still read: this one takes 1 MiB.
+/// Maximum number of bytes of all entries, so that crawlers can still read it: the one of this registry accepts 1 MiB.
 const MAX_BYTES: usize = 900 * 1024;
-/// The most bytes of the rows that are read for it.
+/// Maximum number of bytes of the rows that are read for it.
 const MAX_ROW_BYTES: usize = 16 * 1024 * 1024;
 
-/// The document: what ARD asks for, and what AI Catalog does.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -35,7 +34,6 @@ struct Document {
     entries: Vec<Entry>,
 }
 
-/// Who publishes the catalog (AI Catalog).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Host {
@@ -45,10 +43,7 @@ struct Host {
     documentation_url: String,
 }
 
-/// The catalog of the agents that everybody finds, made anew when the index has changed.
-///
-/// # Errors
-/// `Unavailable` while the index or the database cannot be read.
+/// The catalog of the public agents, rebuilt when the index has changed.
 pub(crate) async fn catalog(context: &Context) -> Result<PublishedCatalog, AppError> {
     demand_ard(context)?;
     demand_database(context)?;
@@ -109,7 +104,6 @@ fn within_bytes(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
     })
 }
 
-/// The host of this registry's URL.
 fn public_host(context: &Context) -> Option<String> {
     let url = Url::parse(&context.config.public_url()).ok()?;
     url.host_str().map(str::to_owned)
@@ -126,7 +120,7 @@ fn host(context: &Context) -> Host {
     }
 }
 
-/// The entry of the registry's own API; none where its host cannot stand in an identifier, as an address of IPv6.
+/// The entry of the registry's own API; none if its host cannot be part of an identifier, such as an IPv6 address.
 fn registry_entry(context: &Context) -> Option<Entry> {
     let identifier = format!("urn:air:{}:registry:main", public_host(context)?);
     publisher_of(&identifier)?;

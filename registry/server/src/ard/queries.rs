@@ -1,16 +1,15 @@
-//! Representative queries of an entry: examples of the card, and queries derived from its skills where that is allowed.
+//! Representative queries of an entry: examples of the card, and queries derived from its skills if that is allowed.
 
 use a2a_card::{AgentCard, Skill};
 
-/// Fewest queries of an entry: ARD 0.9 refuses fewer.
+/// ARD 0.9 refuses fewer, and more than [`MOST`].
 const FEWEST: usize = 2;
-/// Most queries of an entry: ARD 0.9 refuses more.
 const MOST: usize = 5;
-/// The longest query, in characters.
+/// Maximum length of a query, in characters.
 const MAX_CHARS: usize = 200;
 
-/// Two to five of the card's examples, of each skill in turn; where it has fewer than two and `derives` holds, queries from
-/// the names and then the descriptions of its skills follow them. None where there are fewer than two in all.
+/// Two to five of the card's examples, taken from each skill in turn; if it has fewer than two and `derives` holds,
+/// queries from the names and then the descriptions of its skills follow. Empty if there are fewer than two in all.
 pub(super) fn representative_queries(card: &AgentCard, derives: bool) -> Vec<String> {
     let turns = card.skills.iter().map(|skill| skill.examples.len()).max();
     let examples = (0..turns.unwrap_or(0)).flat_map(|turn| {
@@ -30,7 +29,7 @@ pub(super) fn representative_queries(card: &AgentCard, derives: bool) -> Vec<Str
     queries
 }
 
-/// Adds the first queries that fit and that are not there, up to [`MOST`] in all.
+/// Adds the first queries that fit and are not present yet, up to [`MOST`] in all.
 fn add_queries(queries: &mut Vec<String>, more: impl Iterator<Item = String>) {
     for query in more {
         if queries.len() == MOST {

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The highest score there is.
 pub(crate) const HIGHEST: u8 = 100;
-/// The score of a hit of `/v1` that becomes half of what there is.
+/// The score of a `/v1` hit that maps to half of the scale.
 const HALF: f32 = 12.0;
 /// The highest score of a weak hit; all others have more.
 const WEAK: f32 = 19.0;
@@ -32,7 +31,6 @@ struct WithoutResults<'a> {
     page_token: Option<&'a str>,
 }
 
-/// A hit as a result.
 pub(crate) fn result(row: &HitRow, source: &str) -> Option<SearchResult> {
     Some(SearchResult {
         entry: serde_json::from_slice(&row.entry).ok()?,
@@ -41,12 +39,11 @@ pub(crate) fn result(row: &HitRow, source: &str) -> Option<SearchResult> {
     })
 }
 
-/// The same as a value of JSON.
+/// As [`result`], as a JSON value.
 pub(crate) fn result_value(row: &HitRow, source: &str) -> Option<Value> {
     completed(&row.entry, score(row).into(), source)
 }
 
-/// A rendered entry as a result with this score.
 pub(crate) fn completed(entry: &[u8], score: Value, source: &str) -> Option<Value> {
     let mut entry: Value = serde_json::from_slice(entry).ok()?;
     let members = entry.as_object_mut()?;
@@ -55,7 +52,7 @@ pub(crate) fn completed(entry: &[u8], score: Value, source: &str) -> Option<Valu
     Some(entry)
 }
 
-/// A page of hits as a response, rendered: the index has the entries as text, so that nothing is read only to be written
+/// A page of hits as a rendered response: the index has the entries as text, so that they are not parsed and serialized
 /// again. No score is above `most`.
 pub(crate) fn response(
     rows: &[HitRow],
@@ -70,7 +67,7 @@ pub(crate) fn response(
     let mut first = true;
     for row in rows {
         let Some(entry) = row.entry.strip_suffix(b"}") else {
-            // Nothing but entries is asked for.
+            // Only entries are requested.
             continue;
         };
         if !first {
@@ -90,7 +87,7 @@ pub(crate) fn response(
     text.into()
 }
 
-/// Appends the members of an object to one that is open and has some already, and closes it.
+/// Appends the members of an object to one that is open and not empty, and closes it.
 fn append(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = serde_json::to_vec(members).unwrap_or_default();
     match members.strip_prefix(b"{") {
@@ -102,8 +99,8 @@ fn append(text: &mut Vec<u8>, members: &impl Serialize) {
     }
 }
 
-/// A score of the search as a whole number: `s` becomes `s / (s + 12)` of 20 to 100, and of 0 to 19 for a weak hit. It
-/// never rises where the order of `/v1/agents` goes down, and says the same on every page; the order itself is finer.
+/// A search score as a whole number: `s` becomes `s / (s + 12)` of 20 to 100, and of 0 to 19 for a weak hit. It never
+/// rises along the order of `/v1/agents`, and is the same on every page; the order itself is finer.
 fn score(row: &HitRow) -> u8 {
     score_of(row.score.unwrap_or(0.0), row.weak)
 }
@@ -117,7 +114,7 @@ fn score_of(score: f32, weak: bool) -> u8 {
         true => WEAK * part,
         false => LEAST + (100.0 - LEAST) * part,
     };
-    // Between 0 and 100 by what is above, so the cast keeps the number.
+    // The value is between 0 and 100, so the cast keeps it.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = whole.floor() as u8;
     whole

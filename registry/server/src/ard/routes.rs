@@ -27,13 +27,13 @@ use crate::http::query::Query;
 use crate::http::state::State;
 use crate::memory::agents::RenderedJson;
 
-/// Names the peers that were asked and gave nothing.
+/// Names the queried peers that gave nothing.
 const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-missing");
 
-/// Says what the search did not count; the answer itself takes no further members.
+/// Says what the search did not count; the answer itself allows no further members.
 const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
 
-/// Answers to everybody, which caches ask for again.
+/// Public answers, which caches must revalidate.
 const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
 /// Answers to one caller.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -62,7 +62,7 @@ pub enum Failures {
     Unavailable(Error),
 }
 
-/// A failure in ARD's form, which has no code for some statuses: 403 becomes 404, and other faults of the request 400.
+/// An error in ARD's form, which has no code for some statuses: 403 becomes 404, and other request errors 400.
 pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
     let (status, code) = match problem.kind().status.as_u16() {
         401 => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
@@ -102,7 +102,6 @@ fn answered(
     Ok(response)
 }
 
-/// Says who may keep an answer.
 fn belongs_to(response: &mut HttpResponse, caching: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, caching);
@@ -136,7 +135,6 @@ impl FromRequest for Part {
     type Error = Problem;
     type Future = Ready<Result<Self, Problem>>;
 
-    /// The collection in the path, or everything where the path has none.
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         if request.match_info().get("collection").is_none() {
             return ready(Ok(Self::default()));

@@ -16,15 +16,12 @@ use crate::federation::{has_peers, referrals};
 use crate::search::find::{Extra, Found, found};
 use crate::search::query::SearchQuery;
 
-/// Results on a page by default.
 const DEFAULT_RESULTS: u32 = 10;
 
-/// A search that was read.
 pub(super) struct Asking<'a> {
     pub(super) part: &'a Part,
     text: &'a str,
     conditions: Vec<ExactFilter>,
-    /// Results on a page.
     pub(super) size: u32,
 }
 
@@ -42,7 +39,6 @@ impl<'a> Asking<'a> {
         })
     }
 
-    /// It as a search of `/v1/agents`.
     fn query(&self, size: u32, token: Option<String>) -> SearchQuery {
         SearchQuery {
             q: Some(self.text.to_owned()),
@@ -59,11 +55,6 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A page of results, and the peers that were asked and gave nothing.
-///
-/// # Errors
-/// `Invalid` for what the request may not have; `NotFound` for a collection that the caller may not see; as
-/// [`found`].
 pub(crate) async fn search(
     context: &Context,
     caller: &Caller,
@@ -81,7 +72,6 @@ pub(crate) async fn search(
     Ok(answer)
 }
 
-/// A page of the results that were asked for: of this registry, or of its peers too.
 async fn answer_to(
     context: &Context,
     caller: &Caller,
@@ -89,8 +79,8 @@ async fn answer_to(
     request: &SearchRequest,
 ) -> Result<Federated, AppError> {
     let part = asking.part;
-    // A collection is of this registry: its peers know nothing of it.
-    // Who may find nothing here is not shown others' either.
+    // A collection belongs to this registry: its peers know nothing of it. A caller who may find nothing here is not
+    // shown others' agents either.
     let finds_any = !caller.labels(&context.policies.in_force()).is_empty();
     let asks_peers = part.collection.is_none() && finds_any && has_peers(context);
     if request.federation == Federation::Auto && asks_peers {
@@ -111,7 +101,6 @@ async fn answer_to(
     })
 }
 
-/// A page of this registry's own results.
 pub(super) async fn own_page(
     context: &Context,
     caller: &Caller,
@@ -124,10 +113,7 @@ pub(super) async fn own_page(
     found.map_err(without_collection)
 }
 
-/// The page size asked for: more than 100 is taken as 100.
-///
-/// # Errors
-/// `Invalid` for less than 1.
+/// A page size of more than 100 is taken as 100.
 pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32, AppError> {
     match asked {
         None => Ok(usual),

@@ -1,4 +1,5 @@
-//! Paths of terms in filters and facets (ARD section 5.3.1): the first segment is a term of JSON-LD, the rest is literal.
+//! Paths of terms in filters and facets (ARD section 5.3.1): the first segment is a term of JSON-LD, the rest is
+//! literal.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +11,23 @@ use serde_json::Value;
 use crate::catalog_entry::parsed_type;
 use crate::error::AppError;
 
-/// The namespace of ARD's terms.
 const NAMESPACE: &str = "https://agenticresourcediscovery.org/ns#";
-/// The base context, which counts in every document.
+/// The base context, which applies to every document.
 const BASE_CONTEXT: &str = "https://agenticresourcediscovery.org/context/v1";
 /// The prefix of the namespace in the base context.
 const PREFIX: &str = "ard";
-/// The most names that a query's own context defines.
+/// Maximum number of names that a query's own context defines.
 const MAX_NAMES: usize = 64;
-/// The most values of all conditions together: one is left for that which asks for entries.
+/// Maximum number of values of all conditions together: one is reserved for the condition on entries.
 pub(crate) const MAX_CONDITIONS: usize = MAX_FILTER_VALUES - 1;
-/// The longest path of a term, in bytes.
+/// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 256;
 
-/// What the paths of a query mean: the base context, and what the query's own adds to it.
+/// The meaning of the paths of a query: the base context, and what the query's own context adds.
 pub(super) struct Terms(BTreeMap<String, String>);
 
 impl Terms {
-    /// The terms of a query.
-    ///
-    /// # Errors
-    /// `Invalid` for a context that is no context of JSON-LD. A remote one other than ARD's is not fetched: its prefixes
-    /// stay unknown.
+    /// A remote context other than ARD's is not fetched: its prefixes stay unknown.
     pub(super) fn of(query: &Query) -> Result<Self, AppError> {
         let mut names = BTreeMap::from([(PREFIX.to_owned(), NAMESPACE.to_owned())]);
         let one = query.context.as_ref();
@@ -66,10 +62,6 @@ impl Terms {
         Ok(Self(names))
     }
 
-    /// The property that a path leads to.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the path, where it is no term that can be filtered by.
     pub(super) fn property(&self, pointer: &str, path: &str) -> Result<Property, AppError> {
         let shown: String = path.chars().take(100).collect();
         let unknown = |why: &str| {
@@ -138,10 +130,6 @@ impl Terms {
     }
 }
 
-/// The conditions of a query's filter.
-///
-/// # Errors
-/// `Invalid` for an unknown path, an empty list, and too many or too long values.
 pub(crate) fn conditions(query: &Query) -> Result<Vec<ExactFilter>, AppError> {
     let terms = Terms::of(query)?;
     let mut conditions = Vec::new();

@@ -12,7 +12,7 @@ use crate::http::envelope::leave_untouched;
 use crate::http::problem::Problem;
 use crate::memory::published::PublishedCatalog;
 
-/// The same document for every caller.
+/// The document is the same for every caller.
 const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
 /// The media type of AI Catalog. ARD defines none.
 const AI_CATALOG: HeaderValue = HeaderValue::from_static("application/ai-catalog+json");
@@ -76,7 +76,7 @@ fn served(request: &HttpRequest, catalog: &PublishedCatalog, kind: HeaderValue) 
     response
 }
 
-/// `robots.txt`: everything may be read, and where the catalog is (ARD section 5.2).
+/// `robots.txt`: everything may be read, and the location of the catalog (ARD section 5.2).
 pub(crate) async fn robots(context: web::Data<Context>) -> HttpResponse {
     let url = context.config.public_url();
     let catalog = match context.config.ard.enabled {

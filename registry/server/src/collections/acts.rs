@@ -1,4 +1,4 @@
-//! Acts on collections: everybody lists and shows those that they see, curators make, change and delete them.
+//! Acts on collections: everyone lists and shows those that they may see; curators create, change and delete them.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +25,6 @@ use crate::error::{AppError, ErrorKind};
 use crate::names::check_names;
 use crate::precondition::Precondition;
 
-/// The collections that the caller sees, by name.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn collection_list(
     context: &Context,
     caller: &Caller,
@@ -40,10 +36,6 @@ pub async fn collection_list(
     })
 }
 
-/// One collection.
-///
-/// # Errors
-/// `NotFound` if it does not exist or the caller may not see it.
 pub async fn collection_show(
     context: &Context,
     caller: &Caller,
@@ -55,11 +47,7 @@ pub async fn collection_show(
     view(&context.store, caller, row).await
 }
 
-/// Sets what a collection consists of; it is made if it does not exist.
-///
-/// # Errors
-/// `Changed` where it is not what the caller has seen; `Invalid`; `Conflict` for a group or an account that does not exist;
-/// `LimitReached`.
+/// Sets the content of a collection, which is created if it does not exist.
 pub async fn collection_put(
     context: &Context,
     caller: &Caller,
@@ -71,9 +59,6 @@ pub async fn collection_put(
 }
 
 /// Makes a collection that does not exist yet.
-///
-/// # Errors
-/// `Invalid`, for one that exists as well; else as [`collection_put`].
 pub async fn collection_make(
     context: &Context,
     caller: &Caller,
@@ -83,9 +68,9 @@ pub async fn collection_make(
     put(context, caller, name, content, Expected::None).await
 }
 
-/// What a caller expects there to be before its change.
+/// What the caller expects to exist before its change.
 enum Expected<'a> {
-    /// What it has seen.
+    /// What the caller has seen.
     Seen(&'a Precondition),
     /// No collection of that name.
     None,
@@ -112,7 +97,7 @@ async fn put(
     expected: Expected<'_>,
 ) -> Result<Collection, AppError> {
     let curator = caller.demand(Permission::Curate)?;
-    // A name in the path that is none belongs to no collection.
+    // An invalid name in the path belongs to no collection.
     if !is_name(name) {
         return Err(AppError::no_collection(name));
     }
@@ -161,10 +146,7 @@ async fn put(
     Ok(after)
 }
 
-/// Deletes a collection. Its agents stay what they are.
-///
-/// # Errors
-/// `NotFound`; `Changed` where it is not what the caller has seen.
+/// Its agents are not changed.
 pub async fn collection_delete(
     context: &Context,
     caller: &Caller,
@@ -200,7 +182,6 @@ async fn row(on: &impl Handle, name: &str) -> Result<Option<collection::Model>, 
     Ok(collections_by_names(on, &[name.to_owned()]).await?.pop())
 }
 
-/// The id of a new collection, if there may be another one.
 async fn admitted(write: &Write, ledger: &mut Ledger<'_>) -> Result<Uuid, AppError> {
     if collections(write).await?.len() >= MAX_COLLECTIONS {
         return Err(AppError::new(
@@ -211,7 +192,7 @@ async fn admitted(write: &Write, ledger: &mut Ledger<'_>) -> Result<Uuid, AppErr
     Ok(ledger.new_id())
 }
 
-/// Whether this is a name of a collection: lower-case letters, digits, and `.`, `_` and `-` inside.
+/// Lower-case letters and digits, with `.`, `_` and `-` inside.
 fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=MAX_COLLECTION_NAME).contains(&name.len())
@@ -229,7 +210,6 @@ fn check_description(description: &str) -> Result<(), AppError> {
     Err(AppError::invalid("/description", detail))
 }
 
-/// The accounts with these names.
 async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<Uuid>, AppError> {
     let found = accounts::accounts_by_names(write, names).await?;
     let missing = |name: &&String| found.iter().all(|account| account.name != **name);
@@ -252,8 +232,8 @@ async fn view(
     views.pop().ok_or_else(|| AppError::no_collection(name))
 }
 
-/// Collections as the caller sees them, in the order of their rows: who does not see everything is told of its own groups
-/// only.
+/// Collections as the caller sees them, in the order of their rows: a caller who does not see everything is shown only
+/// its own groups.
 async fn views(
     on: &impl Handle,
     caller: &Caller,

@@ -8,15 +8,12 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::policy_sets::written;
 
-/// The most agents that are counted as shown to the audience of a collection.
+/// Maximum number of agents that are counted as shown to the audience of a collection.
 const MAX_AGENTS: u64 = 1_000;
-/// The most policies that are named.
+/// Maximum number of policies that are named.
 const MAX_POLICIES: usize = 20;
 
-/// What asks about a collection by its name, and loses it: a sentence each.
-///
-/// # Errors
-/// Where the database fails.
+/// What refers to a collection by its name and loses it: a sentence each.
 pub(super) async fn lost_uses(context: &Context, name: &str) -> Result<Vec<String>, AppError> {
     let mut lost = Vec::new();
     let policies = policies_naming(context, name).await?;
@@ -40,7 +37,7 @@ pub(super) async fn lost_uses(context: &Context, name: &str) -> Result<Vec<Strin
     Ok(lost)
 }
 
-/// What becomes of so many agents that are shown to the audience of a collection.
+/// What happens to the agents that are shown to the audience of a collection.
 fn lost_agents(count: u64) -> Option<String> {
     let agents = match count {
         0 => return None,

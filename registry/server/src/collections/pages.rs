@@ -1,4 +1,5 @@
-//! The pages of collections: all that the visitor sees, and one with its agents; curators make and change them there.
+//! The pages of collections: all that the visitor may see, and one with its agents; curators create and change them
+//! there.
 
 use a2a_registry_api::limits::{
     MAX_AUDIENCE, MAX_COLLECTION_NAME, MAX_DESCRIPTION, MAX_FILTER_TEXT, MAX_GROUP,
@@ -33,33 +34,30 @@ use crate::precondition::Precondition;
 use crate::search::query::SearchQuery;
 use crate::search::search;
 
-/// The page of all collections.
 #[derive(Template)]
 #[template(path = "collections.html")]
 struct CollectionsPage {
     frame: Frame,
     now: Timestamp,
     collections: Vec<Collection>,
-    /// The form for another one; only curators have it.
+    /// The form for a new one, for curators.
     edit: Option<CollectionForm>,
     problem: Option<String>,
 }
 
-/// The page of one collection.
 #[derive(Template)]
 #[template(path = "collection.html")]
 struct CollectionPage {
     frame: Frame,
     now: Timestamp,
     collection: Collection,
-    /// How many agents of it the visitor finds.
+    /// The number of its agents that the visitor finds.
     agents: Option<String>,
-    /// The form, each text as it is: what is shown here is what is saved.
+    /// The form, each text unchanged: what is shown here is what is saved.
     edit: Option<CollectionForm>,
     problem: Option<String>,
 }
 
-/// The form of a collection, new or not.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct CollectionForm {
@@ -81,10 +79,6 @@ impl FormFields for CollectionForm {
         12 * (MAX_DESCRIPTION + MAX_FILTER_TEXT + MAX_AUDIENCE * (MAX_GROUP + 1)) + 16 * 1024;
 }
 
-/// Shows all collections that the visitor sees.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn show_all(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -94,10 +88,6 @@ pub(crate) async fn show_all(
     Ok(page(StatusCode::OK, &shown))
 }
 
-/// Makes a collection, and goes to its page.
-///
-/// # Errors
-/// `form-refused`, `forbidden`; what the form lacks is said on the page.
 pub(crate) async fn create(
     context: web::Data<Context>,
     form: FormOf<Curate, CollectionForm>,
@@ -117,10 +107,6 @@ pub(crate) async fn create(
     }
 }
 
-/// Shows one collection.
-///
-/// # Errors
-/// `not-found` for one that the visitor does not see.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -133,9 +119,6 @@ pub(crate) async fn show(
 }
 
 /// Changes a collection, or deletes it once that is confirmed.
-///
-/// # Errors
-/// `form-refused`, `forbidden`, `not-found`; what the form lacks is said on the page.
 pub(crate) async fn submit(
     context: web::Data<Context>,
     collection: CollectionRef,
@@ -174,7 +157,6 @@ pub(crate) async fn submit(
     }
 }
 
-/// Makes a collection that does not exist yet.
 async fn made(
     context: &Context,
     caller: &Caller,
@@ -267,7 +249,7 @@ async fn deletion_confirmation(
     })
 }
 
-/// How many agents of a collection the caller finds; `None` while the index cannot be read.
+/// The number of agents of a collection that the caller finds; `None` if the index cannot be read.
 async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<String> {
     let query = SearchQuery {
         collection: vec![name.to_owned()],
@@ -279,20 +261,20 @@ async fn counted(context: &Context, caller: &Caller, name: &str) -> Option<Strin
     Some(text::with_noun(&list.total, "agent", "agents"))
 }
 
-/// Names, one a line. A name of a group may hold anything but a line end.
+/// One name per line. A name of a group may contain anything but a line break.
 fn names(text: &str) -> Vec<String> {
     let names = text.lines().filter(|name| !name.trim().is_empty());
     names.map(str::to_owned).collect()
 }
 
-/// Names as a form has them.
+/// One name per line.
 fn in_lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let lines = names.into_iter().map(|name| format!("{name}\n"));
     lines.collect()
 }
 
 impl CollectionForm {
-    /// An empty one, for everybody to see.
+    /// An empty form of a public collection.
     fn new() -> Self {
         Self {
             everybody: "true".to_owned(),
@@ -300,7 +282,6 @@ impl CollectionForm {
         }
     }
 
-    /// The form as it shows a collection.
     fn of(collection: &Collection) -> Result<Self, AppError> {
         Ok(Self {
             description: collection.description.clone(),
@@ -316,7 +297,6 @@ impl CollectionForm {
         })
     }
 
-    /// The form, for a visitor who may send it.
     fn shown_to(&self, visitor: &Visitor) -> Option<Self> {
         let curates = visitor.caller.may(Permission::Curate) && visitor.form_token.is_some();
         curates.then(|| self.clone())
@@ -333,7 +313,6 @@ impl CollectionForm {
 }
 
 impl CollectionsPage {
-    /// Whom a collection is shown to, in words.
     fn audience(collection: &Collection) -> String {
         let audience = match &collection.audience {
             None => "everybody".to_owned(),

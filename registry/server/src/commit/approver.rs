@@ -11,15 +11,14 @@ use crate::error::AppError;
 pub const POLICY: &str = "policy";
 /// The actor of what the crawler finds.
 pub const CRAWLER: &str = "crawler";
-/// The actor of consequences that nobody decides, as of time or a failed check.
+/// The actor of consequences that no one decides, such as of elapsed time or a failed check.
 pub const SYSTEM: &str = "system";
 
-/// Who or what decided, and why.
 #[derive(Debug, Clone)]
 pub struct Approver {
     /// The account's name, or [`POLICY`].
     pub actor: String,
-    /// The rule that decided; [`Rule::Person`] for a person.
+    /// [`Rule::Person`] for a person.
     pub rule: Rule,
     /// The reason that the approver gave.
     pub reason: Option<String>,
@@ -28,7 +27,6 @@ pub struct Approver {
 }
 
 impl Approver {
-    /// A decision by a rule.
     pub fn policy(rule: Rule) -> Self {
         Self {
             actor: POLICY.into(),
@@ -38,7 +36,7 @@ impl Approver {
         }
     }
 
-    /// Whether a person decides now; an earlier decision of a person that holds again has no reason of its own.
+    /// Whether a person decides now; an earlier decision of a person that takes effect again has no reason of its own.
     pub(crate) fn is_person_now(&self) -> bool {
         self.rule == Rule::Person && self.reason.is_some()
     }
@@ -54,12 +52,12 @@ impl Approver {
     }
 }
 
-/// Whether a character is white space as the patterns of the document have it (ECMA-262), which differs from Unicode in two.
+/// Whether a character is white space as the patterns of the API document define it (ECMA-262), which differs from
+/// Unicode in two characters.
 fn is_blank(character: char) -> bool {
     character == '\u{feff}' || (character.is_whitespace() && character != '\u{85}')
 }
 
-/// Refuses an empty reason, and one that is too long.
 pub(crate) fn check_reason(reason: &str) -> Result<(), AppError> {
     let length = reason.trim_matches(is_blank).chars().count();
     if (1..=MAX_REASON).contains(&length) && !reason.contains('\0') {

@@ -1,4 +1,4 @@
-//! Reviews beside that of a change, of other kinds, and the term of an approval that some of them are about.
+//! Reviews of other kinds than that of a change, and the term of an approval that some of them are about.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
@@ -14,25 +14,20 @@ use crate::commit::approver::{Approver, POLICY};
 use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 
-/// A review to open beside that of a change.
 #[derive(Debug, Clone)]
 pub struct FurtherReview {
-    /// Its kind.
     pub kind: ReviewKind,
-    /// The version that it is about.
     pub version: Uuid,
     /// The version that was served before.
     pub previous: Option<Uuid>,
     /// The class of the change between them.
     pub class: Option<ChangeClass>,
-    /// By when it is to be decided; microseconds.
+    /// The time by which it is to be decided, in microseconds.
     pub due_at: Option<i64>,
-    /// The name of the account that has registered the agent.
     pub submitter: Option<String>,
 }
 
 impl FurtherReview {
-    /// One without a date.
     pub const fn new(kind: ReviewKind, version: Uuid, submitter: Option<String>) -> Self {
         Self {
             kind,
@@ -102,7 +97,7 @@ impl Ledger<'_> {
         self.put_review(&review);
     }
 
-    /// Withdraws the open reviews of an approval that was given anew or revoked.
+    /// Withdraws the open reviews of an approval that was renewed or revoked.
     pub fn withdraw_of_approval(&mut self, state: &mut AgentState, by: &Approver) {
         for kind in [ReviewKind::Recertification, ReviewKind::BreakGlass] {
             for id in state.further_of(kind) {
@@ -111,7 +106,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Approves content that is served already, by a review of another kind than an admission.
+    /// Approves content that is already served, by a review of another kind than an admission.
     pub fn approve_served(
         &mut self,
         state: &mut AgentState,
@@ -122,7 +117,7 @@ impl Ledger<'_> {
         self.decide(state.agent.id, version, true, by);
         self.close_further(state, review.id, ReviewState::Approved, by);
         self.begin_term(state, by);
-        // It was opened because nothing else could end these holds.
+        // The review was opened because nothing else could end these holds.
         let is_about_hold = review.kind == ReviewKind::Recertification
             && review.change_class.is_some()
             && state.open_review.is_none();
@@ -138,7 +133,7 @@ impl Ledger<'_> {
         self.agent_event(EventKind::AgentApproved, state.agent.id, &by.actor, data);
     }
 
-    /// Refuses to approve the served content once more: the agent is on hold from here on.
+    /// Refuses to approve the served content again: the agent is put on hold.
     pub fn refuse_recertification(
         &mut self,
         state: &mut AgentState,
@@ -155,9 +150,9 @@ impl Ledger<'_> {
         self.agent_event(EventKind::AgentRejected, state.agent.id, &by.actor, data);
     }
 
-    /// What an approval means for the term. One by a person begins a new one. A rule only continues the one that runs, or
-    /// a card that changes a little every week would never be approved anew; and so does an earlier decision of a person
-    /// that holds again.
+    /// The effect of an approval on the term. One by a person begins a new term. A rule only continues the current one,
+    /// or a card that changes a little every week would never be approved anew; and so does an earlier decision of a
+    /// person that takes effect again.
     pub(super) fn approved_for_a_term(&mut self, state: &mut AgentState, by: &Approver) {
         if by.is_person_now() {
             self.begin_term(state, by);
@@ -177,7 +172,7 @@ impl Ledger<'_> {
         self.lift(state, Hold::Recertify, &by.actor, "approved");
     }
 
-    /// Has the open review of the served content be about what is served now.
+    /// Points the open review of the served content to what is served now.
     pub(crate) fn recertification_follows(&mut self, state: &mut AgentState) {
         let Some(version) = state.agent.approved_version else {
             return;

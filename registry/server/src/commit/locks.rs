@@ -19,8 +19,8 @@ pub(crate) async fn domain_locked(
 }
 
 /// Begins a write that locks a domain and its followers: domains with a source that a redirect to this one has
-/// answered, whose coverage depends on the owner of this one, and hosts whose owner vouch a proof of this one may end.
-/// All are locked in one order and before any event is appended, which rules out a deadlock.
+/// answered, whose coverage depends on the owner of this one, and hosts whose owner vouch may end by a proof of this
+/// one. All are locked in one order and before any event is appended, which rules out a deadlock.
 pub(crate) async fn write_with_followers(
     context: &Context,
     seen: &domain::Model,
@@ -33,8 +33,8 @@ pub(crate) async fn write_with_followers(
         let mut followers = coverage::domains_locked(&write, &ids).await?;
         let place = followers.iter().position(|row| row.id == seen.id);
         let place = place.ok_or_else(|| AppError::no_domain(&seen.name))?;
-        // Ingest locks the domain that a redirect leads to, so no follower is added from here on.
-        // One that was added while this waited would now be locked out of order.
+        // Ingest locks the domain that a redirect leads to, so no follower is added from here on. One that was added
+        // during the wait would now be locked out of order.
         let now = followers_of(&write, &origin, seen).await?;
         if now.iter().all(|id| ids.contains(id)) {
             let row = followers.remove(place);

@@ -1,5 +1,5 @@
-//! Numbers of policy sets: each set that is made has the next one, and so has the newest set when collections change that it
-//! asks about, so that every process evaluates agents under a number in the same way.
+//! Numbers of policy sets: each new set has the next one, and the newest set gets another when collections change that
+//! it asks about, so that every process evaluates agents under a number in the same way.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_policy::PolicyText;
@@ -12,7 +12,6 @@ use crate::commit::ledger::Ledger;
 use crate::error::AppError;
 use crate::policy_sets::{number_of, written};
 
-/// A policy set that is made.
 #[derive(Debug)]
 pub(crate) struct MadeSet<'a> {
     pub(crate) policies: &'a [PolicyText],
@@ -22,9 +21,6 @@ pub(crate) struct MadeSet<'a> {
 }
 
 /// Adds a policy set after the set `newest`, and returns its number. The caller holds the lock of policies.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn add_set(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -56,11 +52,8 @@ pub(crate) async fn add_set(
     Ok(number)
 }
 
-/// Gives the newest policy set another number where the collections that it asks about are others after this write. The caller
+/// Gives the newest policy set another number if this write changes the collections that it asks about. The caller
 /// holds the locks of policies and of collections.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn follow_collections(
     write: &Write,
     ledger: &mut Ledger<'_>,

@@ -1,5 +1,5 @@
-//! Commits the write of an act and publishes it: caches are invalidated, followers woken, and the index is waited for. Nothing
-//! else commits a ledger, so that no act can forget a part of that.
+//! Commits the write of an act and publishes it: caches are invalidated, followers woken, and the index is waited for.
+//! Nothing else commits a ledger, so that no act can forget a part of that.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,11 +11,8 @@ use crate::commit::touched::Touched;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Writes the ledger of a caller's act, and commits and publishes it. If an agent is listed afterwards this waits until the
-/// index has it, so that the caller's next search finds it.
-///
-/// # Errors
-/// Where the database fails; nothing is kept then.
+/// Writes the ledger of a caller's act, and commits and publishes it. If an agent is listed afterwards this waits until
+/// the index has it, so that the caller's next search finds it.
 pub(crate) async fn commit_act(
     context: &Context,
     write: Write,
@@ -27,10 +24,7 @@ pub(crate) async fn commit_act(
     Ok(())
 }
 
-/// The same without waiting for the index, for what lists no agent or nobody waits for.
-///
-/// # Errors
-/// Where the database fails; nothing is kept then.
+/// The same without waiting for the index, if no agent becomes listed or no caller waits.
 pub(crate) async fn commit_ledger(
     context: &Context,
     write: Write,
@@ -40,11 +34,8 @@ pub(crate) async fn commit_ledger(
     commit_written(context, write, [&touched]).await
 }
 
-/// Commits ledgers that are written already, in the order given, and publishes them: invalidates the caches that they have
-/// made stale, and wakes the followers.
-///
-/// # Errors
-/// Where the database fails; nothing is kept then.
+/// Commits ledgers that are already written, in the order given, and publishes them: invalidates the caches that they
+/// have made stale, and wakes the followers.
 pub(crate) async fn commit_written<'a>(
     context: &Context,
     write: Write,
@@ -58,10 +49,7 @@ pub(crate) async fn commit_written<'a>(
     Ok(())
 }
 
-/// The same without a line in the log for each act: whoever writes very many says how far it is.
-///
-/// # Errors
-/// Where the database fails; nothing is kept then.
+/// The same without a log line for each act: a caller that writes very many logs its progress.
 pub(crate) async fn commit_in_bulk<'a>(
     context: &Context,
     write: Write,
@@ -109,5 +97,4 @@ pub(crate) async fn index_reaches(context: &Context, seq: i64) {
     }
 }
 
-/// The longest wait of an act for the index.
 pub(crate) const APPLIED_WITHIN: Duration = Duration::from_secs(2);

@@ -8,14 +8,10 @@ use uuid::Uuid;
 
 use crate::error::AppError;
 
-/// An agent with its holds and open review, while an act changes them.
 #[derive(Debug, Clone)]
 pub struct AgentState {
-    /// The row.
     pub agent: agent::Model,
-    /// Its holds.
     pub holds: Vec<Hold>,
-    /// Its open review.
     pub open_review: Option<review::Model>,
     /// Its open reviews of other kinds, which no change of its card closes.
     pub further_reviews: Vec<review::Model>,
@@ -33,7 +29,6 @@ impl AgentState {
             open.version_id == version && same
         })
     }
-    /// Adds an open review to those of its kind.
     pub(crate) fn add_review(&mut self, open: review::Model) {
         match open.kind == ReviewKind::Admission {
             true => self.open_review = Some(open),
@@ -41,13 +36,12 @@ impl AgentState {
         }
     }
 
-    /// Its open reviews of this kind.
     pub(crate) fn further_of(&self, kind: ReviewKind) -> Vec<Uuid> {
         let of_kind = self.further_reviews.iter().filter(|one| one.kind == kind);
         of_kind.map(|one| one.id).collect()
     }
 
-    /// Pins the keys with these thumbprints, in place of those pinned before; none leaves the pins as they are.
+    /// Pins the keys with these thumbprints instead of the previous ones; an empty text keeps those.
     pub(crate) fn pin_keys(&mut self, thumbprints: &str) {
         if !thumbprints.is_empty() {
             thumbprints.clone_into(&mut self.agent.pins);

@@ -1,12 +1,11 @@
-//! `[a2a]`: the registry as an agent that clients of A2A talk to.
+//! `[a2a]`: the registry as an agent that A2A clients talk to.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The most key files.
 const MAX_KEY_FILES: usize = 16;
-/// Characters of a text of the card.
+/// Maximum length of a text on the card, in characters.
 const MAX_TEXT: usize = 2000;
 
 /// `[a2a]`: the registry as an agent: its card, the key that signs it, and the tasks it keeps.
@@ -15,8 +14,8 @@ const MAX_TEXT: usize = 2000;
 pub struct A2aConfig {
     /// Whether the registry is an agent. If not, its card and its endpoints do not exist.
     pub enabled: bool,
-    /// Whether clients of A2A 0.3 are served too: with the members that they need in the card, which the published schema
-    /// of 1.0 does not know, and with the methods of 0.3.
+    /// Whether A2A 0.3 clients are served too: with the members that they need in the card, which the published schema
+    /// of 1.0 does not define, and with the methods of 0.3.
     pub serve_0_3: bool,
     /// Name on the card. Empty: `Agent registry at` and the host.
     pub name: String,
@@ -26,22 +25,22 @@ pub struct A2aConfig {
     pub provider: String,
     /// Website of the organisation. Empty: the registry's own.
     pub provider_url: String,
-    /// The private key that signs the card: PKCS#8 as PEM or DER, or a JWK. If absent, a key that the registry has made at its
-    /// first start and keeps in the database.
+    /// The private key that signs the card: PKCS#8 as PEM or DER, or a JWK. If absent, a key that the registry
+    /// generates at its first start and keeps in the database.
     pub key_file: Option<PathBuf>,
     /// The key's identifier in signatures. Empty: that of the JWK, or else the key's RFC 7638 thumbprint.
     pub kid: String,
-    /// Key files that were used before, each private: their public keys stay published.
+    /// Private key files that were used before: their public keys stay published.
     pub old_key_files: Vec<PathBuf>,
     /// Hours after which a task is deleted.
     pub task_hours: u32,
-    /// Tasks kept for one account; a further one takes the place of the oldest.
+    /// Tasks kept for one account; another one replaces the oldest.
     pub tasks_per_account: u32,
-    /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; a further one takes the place of
-    /// their oldest.
+    /// Tasks kept for the clients without an account of one address, or of one IPv6 /64; another one replaces their
+    /// oldest.
     pub anonymous_tasks_per_address: u32,
-    /// Tasks kept for all clients without an account together; a further one takes the place of the oldest of those of
-    /// the address that has most.
+    /// Tasks kept for all clients without an account together; another one replaces the oldest of the address that has
+    /// most.
     pub anonymous_tasks: u32,
     /// Tasks kept in all, beyond which the hourly housekeeping deletes the oldest.
     pub tasks: u32,
@@ -69,7 +68,7 @@ impl Default for A2aConfig {
 }
 
 impl A2aConfig {
-    /// Mistakes in this section, one sentence each. Key files are not read yet.
+    /// One sentence each. Key files are not read yet.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut wrong = |text: String| mistakes.push(format!("a2a.{text}"));

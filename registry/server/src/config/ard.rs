@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `[ard]`: discovery by ARD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArdConfig {
-    /// Whether the catalog and the API of ARD are served; they are not found otherwise, and no page leads there.
+    /// Whether the catalog and the API of ARD are served; otherwise they are not found, and no page links to them.
     pub enabled: bool,
-    /// Whether agents whose cards have fewer than two examples get representative queries that are derived from their
-    /// skills. A curator may accept that for one agent where it is off.
+    /// Whether agents whose cards have fewer than two examples get representative queries derived from their skills. If
+    /// not, a curator may accept that for one agent.
     pub derive_queries: bool,
 }
 

@@ -28,10 +28,10 @@ pub struct EmbeddingConfig {
     pub url: String,
     /// The model's name at the endpoint.
     pub model: String,
-    /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number, which a
-    /// request at the start finds out.
+    /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
+    /// determined by a request at the start.
     pub dimensions: Option<usize>,
-    /// The API key for the endpoint, sent as a bearer token. Better set it in the environment or in `key_file`. It is
+    /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`. It is
     /// never shown.
     pub key: Secret,
     /// A file with the key, instead of `key`.
@@ -72,10 +72,8 @@ impl Default for EmbeddingConfig {
 }
 
 impl EmbeddingConfig {
-    /// The endpoint of this section; reads its key and root certificates from their files.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or a key that cannot be sent in a header. The error does not quote the key.
+    /// The endpoint of this section; reads its key and root certificates from their files. The error does not quote the
+    /// key.
     pub fn endpoint(&self) -> Result<EndpointOptions, String> {
         Ok(EndpointOptions {
             url: self.url.clone(),
@@ -88,7 +86,7 @@ impl EmbeddingConfig {
         })
     }
 
-    /// The key, from `key` or `key_file`; `None` if neither is set.
+    /// `None` if neither `key` nor `key_file` is set.
     fn read_key(&self) -> Result<Option<Bearer>, String> {
         let bearer = |name: &str, key: &str| {
             let bearer = Bearer::new(key).map(Some);
@@ -101,7 +99,7 @@ impl EmbeddingConfig {
         }
     }
 
-    /// Mistakes in this section, one sentence each. The key file is not read yet.
+    /// One sentence each. The key file is not read yet.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
         let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));

@@ -1,4 +1,4 @@
-//! `[federation]`: other registries that searches over ARD reach, and the network rules for asking them.
+//! `[federation]`: other registries that ARD searches reach, and the network rules for querying them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use url::Url;
 use crate::config::AllowPorts;
 use crate::config::validate::ports;
 
-/// The most peers: every federated search asks all of them.
+/// Every federated search queries all of them.
 const MAX_PEERS: usize = 16;
-/// The longest name of a peer, in bytes.
+/// Maximum length of a peer's name, in bytes.
 const MAX_PEER_NAME: usize = 60;
-/// The deadlines that may be set, in milliseconds.
+/// The permitted deadlines, in milliseconds.
 const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
 
-/// `[federation]`: peers that speak ARD, and how long they are waited for.
+/// `[federation]`: peers that speak ARD, and how long a search waits for them.
 ///
 /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them, and
 /// these lists open nothing for others.
@@ -44,13 +44,13 @@ pub struct FederationConfig {
     pub peers: BTreeMap<String, PeerConfig>,
 }
 
-/// `[federation.peers.NAME]`: a registry that is asked too.
+/// `[federation.peers.NAME]`: a registry that is queried too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeerConfig {
-    /// The base URL of its API, as the entry of type `application/ai-registry+json` in its catalog has it.
+    /// The base URL of its API, as in the entry of type `application/ai-registry+json` of its catalog.
     pub url: String,
-    /// Whether it is told what signed-in callers search for. It never gets a credential.
+    /// Whether it receives what signed-in callers search for. It never gets a credential.
     pub share_private: bool,
 }
 
@@ -70,19 +70,18 @@ impl Default for FederationConfig {
 }
 
 impl PeerConfig {
-    /// The base URL without a last slash, and without the name of an operation that some put there.
+    /// The base URL without a trailing slash, and without an operation's name that an operator may have appended.
     pub(crate) fn base(&self) -> String {
         base_url(&self.url).to_owned()
     }
 
-    /// Where it takes searches.
+    /// The URL for searches.
     pub(crate) fn search_url(&self) -> Option<Url> {
         Url::parse(&format!("{}/search", self.base())).ok()
     }
 }
 
 impl FederationConfig {
-    /// Mistakes in this section, one sentence each.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> =
             ports("federation", &self.allow_ports).into_iter().collect();

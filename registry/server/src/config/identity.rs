@@ -1,5 +1,5 @@
-//! `[identity]`: identity providers that people sign in with and services get access tokens from, and the network rules for
-//! asking them.
+//! `[identity]`: identity providers that people sign in with and services get access tokens from, and the network rules
+//! for requests to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,19 +14,15 @@ use crate::config::secret::read_secret_file;
 use crate::config::validate::ports;
 use crate::config::{AllowPorts, Secret};
 
-/// The most providers.
 const MAX_PROVIDERS: usize = 16;
-/// Bytes of a provider's name: it is a part of paths and of account names.
+/// Bytes of a provider's name, which is part of paths and of account names.
 const MAX_PROVIDER_NAME: usize = 30;
 /// Bytes of an issuer's URL.
 const MAX_ISSUER: usize = 300;
 /// Bytes of any other text.
 const MAX_TEXT: usize = 300;
-/// Entries of `select_groups`.
 const MAX_SELECTED_GROUPS: usize = 200;
-/// Days of `max_absence` by default.
 const DEFAULT_ABSENCE_DAYS: u16 = 7;
-/// The most days of `max_absence`.
 const MAX_ABSENCE_DAYS: u16 = 365;
 
 /// `[identity]`: identity providers (OpenID Connect).
@@ -48,43 +44,43 @@ pub struct IdentityConfig {
     pub allow_ports: AllowPorts,
     /// PEM files with additional root certificates.
     pub extra_ca: Vec<PathBuf>,
-    /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the provider has
-    /// issued valid claims about it meanwhile. 0: never.
+    /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the
+    /// provider has issued valid claims about it in the meantime. 0: never.
     pub max_absence: u16,
     /// `[identity.providers.NAME]`: each provider, by a short name.
     pub providers: BTreeMap<String, ProviderConfig>,
 }
 
-/// `[identity.providers.NAME]`: one identity provider, and who of it may enter as what.
+/// `[identity.providers.NAME]`: one identity provider, and who may enter with which roles.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// The URL of the issuer, exactly as its tokens have it.
+    /// The URL of the issuer, exactly as in its tokens.
     pub issuer: String,
-    /// What the button for signing in calls it. Empty: its name.
+    /// Its name on the sign-in button. Empty: the provider's name.
     pub title: String,
-    /// The registry's name at the provider. Empty: nobody signs in with it, and it only issues access tokens.
+    /// The registry's name at the provider. Empty: no one can sign in with it, and it only issues access tokens.
     pub client_id: String,
-    /// The registry's secret at the provider. Better set it in the environment or in `client_secret_file`. It is never
+    /// The registry's secret at the provider. Preferably set in the environment or in `client_secret_file`. It is never
     /// shown.
     pub client_secret: Secret,
     /// A file with the secret, instead of `client_secret`.
     pub client_secret_file: Option<PathBuf>,
     /// The scopes to ask for.
     pub scopes: Vec<String>,
-    /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is taken.
+    /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is accepted.
     pub audiences: Vec<String>,
-    /// The claim with somebody's groups.
+    /// The claim with a person's groups.
     pub groups_claim: String,
-    /// The groups that count: each an exact name, or a prefix with `*` behind it. Empty: all.
+    /// The groups that count: each an exact name, or a prefix followed by `*`. Empty: all.
     pub select_groups: Vec<String>,
-    /// The claim with somebody's name, of which the name of the account is made.
+    /// The claim with a person's name, from which the name of the account is derived.
     pub name_claim: String,
-    /// The roles of everybody who may enter.
+    /// The roles of everyone who may enter.
     pub default_roles: Vec<Role>,
     /// The roles of the members of each group, beside the default ones.
     pub roles: BTreeMap<String, Vec<Role>>,
-    /// Who may enter. Without it nobody does.
+    /// Who may enter. Without it no one does.
     pub require: Option<RequireConfig>,
 }
 
@@ -94,7 +90,7 @@ pub struct ProviderConfig {
 pub struct RequireConfig {
     /// The name of the claim.
     pub claim: String,
-    /// The claim, or one of its values where it is a list, must be one of these.
+    /// The claim, or one of its values if it is a list, must be one of these.
     pub values: Vec<String>,
 }
 
@@ -143,7 +139,6 @@ impl ProviderConfig {
         self.select_groups.is_empty() || self.select_groups.iter().any(selects)
     }
 
-    /// Mistakes in `select_groups`, one sentence each.
     fn selection_mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         if self.select_groups.len() > MAX_SELECTED_GROUPS {
@@ -163,10 +158,7 @@ impl ProviderConfig {
         mistakes
     }
 
-    /// The secret, from `client_secret` or its file; `None` if neither is set.
-    ///
-    /// # Errors
-    /// A file that cannot be read. The error does not quote the secret.
+    /// The secret from `client_secret` or its file; `None` if neither is set. The error does not quote the secret.
     pub fn read_secret(&self) -> Result<Option<String>, String> {
         match &self.client_secret_file {
             Some(path) => read_secret_file("client_secret_file", path).map(Some),
@@ -174,7 +166,6 @@ impl ProviderConfig {
         }
     }
 
-    /// Mistakes in this table, one sentence each.
     fn mistakes(&self, guard: &Guard) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut wrong = |text: String| mistakes.push(text);
@@ -225,13 +216,14 @@ impl ProviderConfig {
 }
 
 impl IdentityConfig {
-    /// The end of the absence of somebody about whom a provider issued the last valid claims then; `None` where absence does
-    /// not matter.
+    /// The end of the permitted absence after a provider issued the last valid claims; `None` if absence does not
+    /// matter.
     pub(crate) fn absence_end(&self, claims_valid_at: Timestamp) -> Option<Timestamp> {
         (self.max_absence > 0).then(|| claims_valid_at.plus(i64::from(self.max_absence) * DAY))
     }
 
-    /// That a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` where none does.
+    /// The sentence that a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` if
+    /// none does.
     pub(crate) fn deselection(&self, group: &str) -> Option<String> {
         let (issuer, name) = group.split_once('#')?;
         let mut providers = self.providers.iter();
@@ -241,7 +233,7 @@ impl IdentityConfig {
         })
     }
 
-    /// Mistakes in this section, one sentence each. Files of secrets are not read yet.
+    /// One sentence each. Files of secrets are not read yet.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let mut mistakes: Vec<String> = ports("identity", &self.allow_ports).into_iter().collect();
         if self.providers.len() > MAX_PROVIDERS {
@@ -278,13 +270,13 @@ impl IdentityConfig {
     }
 }
 
-/// What is wrong with the URL of an issuer, if anything.
+/// The mistake in the URL of an issuer, if any.
 fn issuer_mistake(issuer: &str, guard: &Guard) -> Option<String> {
     if issuer.len() > MAX_ISSUER {
         return Some(format!("issuer must have at most {MAX_ISSUER} bytes"));
     }
     match guard.check_url(issuer) {
-        // What groups are named by must have no number sign (docs/governance.md#policies).
+        // Group names contain the issuer, so it must not contain a number sign (docs/governance.md#policies).
         Ok(url) if url.query().is_none() && !issuer.contains('#') && is_text(issuer, " ") => None,
         Ok(_) => Some("issuer must be a URL without query and fragment".into()),
         Err(GuardRefusal::Scheme { .. }) => Some(

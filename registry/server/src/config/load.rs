@@ -23,22 +23,14 @@ pub struct ConfigError(pub Vec<String>);
 /// Settings from command-line flags; `None` keeps the value of file and environment.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// `--listen`
     pub listen: Option<SocketAddr>,
-    /// `--data-dir`
     pub data_dir: Option<PathBuf>,
-    /// `--database`
     pub database: Option<String>,
-    /// `--public-url`
     pub public_url: Option<String>,
-    /// `--approve-all`
     pub approve_all: bool,
 }
 
-/// Reads file, environment and flags, later ones winning, and validates the result.
-///
-/// # Errors
-/// All mistakes: an unreadable file, an unknown key, a wrong type, values that are not allowed.
+/// Reads file, environment and flags, with later ones taking precedence, and validates the result.
 pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, ConfigError> {
     let mut figment = Figment::from(Serialized::defaults(Config::default()));
     if let Some(file) = file {
@@ -69,9 +61,6 @@ pub fn load(file: Option<&PathBuf>, overrides: &Overrides) -> Result<Config, Con
 
 /// The merged configuration of file, environment and flags. The parser stops at its first mistake, but all mistakes are
 /// to be listed; so each key that cannot be read is recorded, removed, and replaced by its default.
-///
-/// # Errors
-/// If a file is not TOML.
 fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
     let listed = |errors: figment::Error| {
         ConfigError(
@@ -101,7 +90,7 @@ fn read(figment: &Figment) -> Result<(Config, Vec<String>), ConfigError> {
     }
 }
 
-/// A mistake in the syntax of a file, without the lines of the file that the parser repeats: they may hold a secret.
+/// A mistake in the syntax of a file, without the lines of the file that the parser repeats: they may contain a secret.
 fn without_source(error: &figment::Error) -> String {
     let text = error.to_string();
     let lines = text
@@ -121,7 +110,7 @@ fn hide_text_of_table(kind: &mut Kind) {
     }
 }
 
-/// Removes the whole key at that path from its section, even if the mistake lies deep inside its value.
+/// Removes the whole key at that path from its section, even if the mistake is deep inside its value.
 fn leave_out(given: &mut Dict, path: &[String]) -> bool {
     match path {
         [section, key, ..] => match given.get_mut(section) {

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `[mcp]`: whether clients of the Model Context Protocol are served at `/mcp`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {

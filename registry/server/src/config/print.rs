@@ -9,11 +9,8 @@ use toml::ser::Error;
 use crate::config::Config;
 
 impl Config {
-    /// Every section with every key, as a file that can be read again. TOML has no null, so a key that is not set is
-    /// printed as a comment.
-    ///
-    /// # Errors
-    /// If a value cannot be serialised.
+    /// Every section with every key, as a file that can be read again. TOML has no null, so an unset key is printed as
+    /// a comment.
     pub fn to_toml(&self) -> Result<String, Error> {
         let Self {
             server,
@@ -57,7 +54,7 @@ fn section(name: &str, keys: &impl Serialize) -> Result<String, Error> {
     for (key, _) in all.filter(|(_, value)| value.is_null()) {
         text.push_str(&format!("# {key} = (not set)\n"));
     }
-    // Under its name, so that a table within the section has both names.
+    // Under its section's name, so that a table within the section has both names.
     let keys = toml::to_string(&BTreeMap::from([(name, keys)]))?;
     Ok(text + keys.strip_prefix(&head).unwrap_or(&keys))
 }

@@ -1,4 +1,4 @@
-//! Network rules of a configuration section, in the form that the guard and the fetcher take.
+//! Network rules of a configuration section, in the form that the guard and the fetcher need.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use a2a_crawler::guard::{self, GuardConfig};
 use crate::config::{AllowPorts, CrawlerConfig, EmbeddingConfig, FederationConfig, IdentityConfig};
 
 impl AllowPorts {
-    /// The ports for the guard. Any word counts as "all ports"; validation admits only `"any"`.
+    /// Any word means "all ports"; validation accepts only `"any"`.
     fn opened(&self) -> guard::AllowPorts {
         match self {
             Self::List(ports) => guard::AllowPorts::List(ports.clone()),
@@ -22,7 +22,6 @@ impl AllowPorts {
 macro_rules! guarded {
     ($($section:ty),*) => {$(
         impl $section {
-            /// The guard configuration of this section: its own lists and no other section's.
             pub fn guard(&self) -> GuardConfig {
                 GuardConfig {
                     allow_networks: self.allow_networks.clone(),
@@ -43,10 +42,7 @@ guarded!(
     IdentityConfig
 );
 
-/// The contents of the files of an `extra_ca`.
-///
-/// # Errors
-/// The name of the first file that cannot be read.
+/// The contents of the files in `extra_ca`.
 pub fn read_roots(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     let read = files.iter().map(|path| {
         fs::read(path).map_err(|error| format!("extra_ca {}: {error}", path.display()))

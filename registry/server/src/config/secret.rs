@@ -9,16 +9,12 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
-/// Placeholder that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// Bytes of a secret's file.
 const MAX_SECRET_FILE: u64 = 8 * 1024;
 
-/// The secret in a file, which `setting` names, without the end of its line.
-///
-/// # Errors
-/// A file that cannot be read, is empty or is too large. The error does not quote it.
+/// The secret in a file, which `setting` names, without the line end. The error does not quote it.
 pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read =
@@ -40,7 +36,6 @@ pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself; `None` if none is set.
     pub fn reveal(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|secret| !secret.is_empty())
     }
@@ -75,11 +70,12 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// The URL of a database, which may carry a password. `Debug` and `--print-config` hide the password, and no error quotes it.
+/// The URL of a database, which may carry a password. `Debug` and `--print-config` hide the password, and no error
+/// quotes it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DatabaseUrl(String);
 
-/// Parameters of a URL of PostgreSQL that are no secrets.
+/// Parameters of a PostgreSQL URL that are not secret.
 const PLAIN_PARAMETERS: [&str; 16] = [
     "application_name",
     "dbname",
@@ -100,12 +96,10 @@ const PLAIN_PARAMETERS: [&str; 16] = [
 ];
 
 impl DatabaseUrl {
-    /// The URL itself; empty if none is set.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether none is set.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -131,11 +125,11 @@ impl From<String> for DatabaseUrl {
 /// The URL without what may be secret.
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The file of SQLite has no password.
+        // A SQLite URL has no password.
         if self.is_empty() || self.0.starts_with("sqlite:") {
             return f.write_str(&self.0);
         }
-        // A password with a sign that is not escaped may be read as any other part of a URL.
+        // A password with an unescaped character may be read as any other part of a URL.
         let Ok(mut url) = Url::parse(&self.0) else {
             return f.write_str(HIDDEN);
         };

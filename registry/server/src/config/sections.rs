@@ -19,31 +19,18 @@ use crate::config::{
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// `[server]`
     pub server: ServerConfig,
-    /// `[store]`
     pub store: StoreConfig,
-    /// `[crawler]`
     pub crawler: CrawlerConfig,
-    /// `[governance]`
     pub governance: GovernanceConfig,
-    /// `[identity]`
     pub identity: IdentityConfig,
-    /// `[search]`
     pub search: SearchConfig,
-    /// `[federation]`
     pub federation: FederationConfig,
-    /// `[embedding]`
     pub embedding: EmbeddingConfig,
-    /// `[mcp]`
     pub mcp: McpConfig,
-    /// `[ard]`
     pub ard: ArdConfig,
-    /// `[a2a]`
     pub a2a: A2aConfig,
-    /// `[limits]`
     pub limits: LimitsConfig,
-    /// `[log]`
     pub log: LogConfig,
 }
 
@@ -60,9 +47,8 @@ pub struct ServerConfig {
     pub public_url: String,
     /// PEM certificate chain. HTTPS is served if this and `tls_key` are set.
     pub tls_cert: Option<PathBuf>,
-    /// PEM private key.
     pub tls_key: Option<PathBuf>,
-    /// Addresses and networks of proxies whose `X-Forwarded-For` is believed, and which are exempt from
+    /// Addresses and networks of proxies whose `X-Forwarded-For` is trusted, and which are exempt from
     /// `limits.connections_per_address`.
     #[serde(deserialize_with = "parse_networks")]
     pub trusted_proxies: Vec<IpNet>,
@@ -84,7 +70,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// Networks, and single addresses as networks of one; those of IPv4 within IPv6 as clients' addresses are compared, in IPv4.
+/// Networks, and single addresses as networks of one; IPv4 within IPv6 becomes IPv4, as for clients' addresses.
 fn parse_networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let read = texts.iter().map(|text| {
@@ -119,7 +105,7 @@ pub struct StoreConfig {
     pub database: DatabaseUrl,
     /// A file with the URL, instead of `database`.
     pub database_file: Option<PathBuf>,
-    /// What was in `database_file` when the configuration was read.
+    /// The content of `database_file` when the configuration was read.
     #[serde(skip)]
     pub(crate) database_read: DatabaseUrl,
     /// SQLite's `synchronous`: `normal` is safe against a crash, `full` against a power failure too.
@@ -144,13 +130,10 @@ impl Default for StoreConfig {
     }
 }
 
-/// `PRAGMA synchronous`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SynchronousConfig {
-    /// `NORMAL`
     Normal,
-    /// `FULL`
     Full,
 }
 
@@ -204,9 +187,7 @@ impl Default for CrawlerConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AllowPorts {
-    /// Only these ports.
     List(Vec<u16>),
-    /// Only this port.
     One(u16),
     /// `"any"`; any other word is refused when the configuration is validated.
     Word(String),
@@ -218,14 +199,13 @@ impl Default for AllowPorts {
     }
 }
 
-/// Who may register domains and cards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registration {
     /// Holders of a token.
     #[default]
     Token,
-    /// Anyone, as a nomination that waits for a curator.
+    /// Anyone, as a nomination that a curator must approve.
     Open,
 }
 
@@ -243,7 +223,7 @@ pub struct GovernanceConfig {
     pub approve_all: bool,
     /// Whether neither the accounts that registered an agent nor its owner may decide its reviews.
     pub four_eyes: bool,
-    /// The days after which an approval ends unless somebody approves the content again. Unset: never.
+    /// The days after which an approval ends unless the content is approved again. Unset: never.
     pub recertify_after: Option<u16>,
     /// How many accounts must approve.
     pub deciders: DecidersConfig,
@@ -264,12 +244,12 @@ pub struct DecidersConfig {
 }
 
 impl GovernanceConfig {
-    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: what it is about
+    /// How many accounts must approve a change of this class, or a first card. A report is decided by one: its subject
     /// was approved before.
     pub fn approvals_needed(&self, kind: ReviewKind, class: Option<ChangeClass>) -> u32 {
         let needed = match (kind, class) {
             (ReviewKind::Report, _) => 1,
-            // All of the served content is approved anew in a recertification, as with a first card.
+            // A recertification approves all of the served content anew, like a first card.
             (_, None) => self.deciders.first,
             (_, Some(ChangeClass::None | ChangeClass::Low)) => self.deciders.low,
             (_, Some(ChangeClass::High)) => self.deciders.high,
@@ -278,23 +258,21 @@ impl GovernanceConfig {
         u32::from(needed.max(1))
     }
 
-    /// The term of an approval in microseconds; `None` where approvals do not end.
+    /// The term of an approval in microseconds; `None` if approvals do not end.
     pub fn term(&self) -> Option<i64> {
         self.recertify_after.map(|days| i64::from(days) * DAY)
     }
 
-    /// Whether one account may approve a change of this class, or a first card, that it has registered itself.
+    /// Whether an account may approve a change of this class, or a first card, that it has registered itself.
     pub fn registrant_may_approve(&self, class: Option<ChangeClass>) -> bool {
         !self.four_eyes && self.approvals_needed(ReviewKind::Admission, class) == 1
     }
 }
 
-/// The fewest days of a term: a day longer than the notice that is given of its end.
+/// One day more than the advance notice of its end.
 pub const MIN_TERM_DAYS: u16 = 15;
-/// The most days of a term.
 pub const MAX_TERM_DAYS: u16 = 3650;
 
-/// The most accounts that may be demanded for an approval.
 pub const MAX_DECIDERS: u8 = 9;
 
 impl Default for DecidersConfig {
@@ -336,7 +314,8 @@ impl Default for SearchConfig {
     }
 }
 
-/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not hold for admins.
+/// `[limits]`: maximum numbers, sizes and times (docs/model.md#limits). The limits of an account do not apply to
+/// admins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -355,7 +334,7 @@ pub struct LimitsConfig {
     pub pending_nominations: u64,
     /// Anonymous writes per minute and address.
     pub anonymous_writes_per_minute: u32,
-    /// Connections open at once; fewer where the process may not open enough files.
+    /// Connections open at once; fewer if the process may not open enough files.
     pub connections: usize,
     /// Connections open at once from one address, `trusted_proxies` excepted.
     pub connections_per_address: usize,
@@ -370,14 +349,14 @@ pub struct LimitsConfig {
     pub unread_megabytes_per_address: u64,
     /// Size of a JSON request in bytes.
     pub json_bytes: usize,
-    /// Characters of `q`.
+    /// Maximum length of `q`, in characters.
     pub query_chars: usize,
     /// Filter values of one search.
     pub filters: usize,
     /// Facets of one search.
     pub facets: usize,
-    /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one account;
-    /// callers without one have half as many places of their own.
+    /// Event streams, and streams of tasks of callers with an account, open at once, a tenth of them at most for one
+    /// account; callers without one have half as many slots of their own.
     pub streams: usize,
     /// Megabytes of the cache of card bytes; rendered agents are cached in half as many more.
     pub card_cache_megabytes: u64,
@@ -409,7 +388,6 @@ impl Default for LimitsConfig {
     }
 }
 
-/// `[log]`: filter and format of the log on standard error.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
@@ -430,11 +408,9 @@ impl Default for LogConfig {
     }
 }
 
-/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
     Text,
     /// One JSON object a line.
     Json,

@@ -1,4 +1,4 @@
-//! Checks of values that have the right type and still are not allowed, and settings derived from them.
+//! Checks of values that have the right type but are not allowed, and settings derived from them.
 
 use std::path::Path;
 
@@ -192,7 +192,7 @@ fn limits(limits: &LimitsConfig, mut wrong: impl FnMut(String)) {
     }
 }
 
-/// The mistake in a log filter, if any. The library takes any word for a module name: a misspelt level would log that
+/// The mistake in a log filter, if any. The library takes any word for a module name: a misspelled level would log that
 /// module in full and everything else not at all.
 fn log_filter(filter: &str) -> Option<String> {
     let word = filter
@@ -210,7 +210,6 @@ fn log_filter(filter: &str) -> Option<String> {
     Some(format!("log.filter is no filter such as `info`: {error}"))
 }
 
-/// The mistake in the allowed ports of a section, if any.
 pub(crate) fn ports(section: &str, ports: &AllowPorts) -> Option<String> {
     match ports {
         AllowPorts::Word(word) if word != "any" => Some(format!(
@@ -234,7 +233,7 @@ impl Config {
         self.server.public_url.trim_end_matches('/').to_owned()
     }
 
-    /// The database to open: the one configured, or SQLite in the data folder.
+    /// The database to open: the configured one, or SQLite in the data folder.
     pub fn database_url(&self) -> String {
         let given = [&self.store.database_read, &self.store.database];
         match given.into_iter().find(|url| !url.is_empty()) {
@@ -243,7 +242,6 @@ impl Config {
         }
     }
 
-    /// The index's folder.
     pub fn index_dir(&self) -> std::path::PathBuf {
         self.store.data_dir.join("index")
     }

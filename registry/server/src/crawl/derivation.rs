@@ -31,16 +31,12 @@ use crate::sources::card_url_of;
 /// Versions derived again per transaction.
 const PAGE: u64 = 200;
 
-/// The stored results of parsing a card.
 #[derive(Debug)]
 pub(crate) struct DerivedCard {
     /// JSON of the model.
     pub(crate) model: String,
-    /// JSON of the findings.
     pub(crate) findings: String,
-    /// Whether one of them is an error.
     pub(crate) has_error: bool,
-    /// The derivation number that made this.
     pub(crate) derivation: i32,
 }
 
@@ -49,7 +45,7 @@ pub(crate) fn current() -> i32 {
     i32::try_from(DERIVATION).unwrap_or(i32::MAX)
 }
 
-/// The surroundings of a card: its URL, which completes its addresses, and its previous version.
+/// The context of a card: its URL, which completes its addresses, and its previous version.
 #[derive(Debug, Default)]
 pub(crate) struct CardSurroundings {
     card_url: Option<Url>,
@@ -57,7 +53,7 @@ pub(crate) struct CardSurroundings {
 }
 
 impl CardSurroundings {
-    /// The surroundings of a card of that agent, given the agent's domain and previous bytes.
+    /// The context of a card of that agent, given the agent's domain and previous bytes.
     pub(crate) fn of(
         agent: &agent::Model,
         domain: Option<&domain::Model>,
@@ -69,7 +65,6 @@ impl CardSurroundings {
         }
     }
 
-    /// The surroundings of a stored version.
     pub(crate) async fn of_version(
         on: &impl Handle,
         row: &version::Model,
@@ -95,7 +90,6 @@ impl CardSurroundings {
     }
 }
 
-/// Serialises the results of parsing.
 pub(crate) fn derive(
     parsed: &Parsed,
     bytes: &[u8],
@@ -156,11 +150,8 @@ async fn keys_of(
 }
 
 /// Derives again one page of versions that an older build has derived, or whose keys have changed since; returns how
-/// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules
-/// are applied again to waiting versions.
-///
-/// # Errors
-/// Where the database fails; the next call derives the same page.
+/// many there were. Bytes and decisions stay; if a result differs an event is appended for the agent, and the rules are
+/// applied again to waiting versions. If the database fails, the next call derives the same page.
 pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     let old = versions::versions_derived_before(&context.store, current(), PAGE).await?;
     if old.is_empty() {
@@ -178,7 +169,7 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     let now = keys_of(&write, &rows).await?;
     let ids: Vec<Uuid> = pairs.iter().map(|pair| pair.before.id).collect();
     let kept = versions::key_sets_of(&write, &ids).await?;
-    // Versions that have changed meanwhile are derived with the next page.
+    // Versions that have changed in the meantime are derived with the next page.
     pairs.retain(|RederivedVersion { before, .. }| {
         keys.get(&before.agent_id) == now.get(&before.agent_id)
             && kept.contains(&(before.id, before.key_sets.clone()))
@@ -192,15 +183,14 @@ pub async fn derive_again(context: &Context) -> Result<usize, AppError> {
     Ok(count)
 }
 
-/// A version before and after it was derived again.
 struct RederivedVersion {
     before: version::Model,
     after: version::Model,
 }
 
 impl RederivedVersion {
-    /// Whether content or signature is read differently, apart from keys that are only known now: nobody has decided on
-    /// those yet.
+    /// Whether content or signature is read differently, apart from keys that only became known now: no decision exists
+    /// on those yet.
     fn reads_differently(&self) -> bool {
         let by_keys = self.before.derivation == versions::UNDERIVED;
         let (before, after) = (&self.before, &self.after);
@@ -219,7 +209,7 @@ impl RederivedVersion {
     }
 }
 
-/// Derives versions again before anything is locked: verification takes the time, and no writer waits for it.
+/// Derives versions again before anything is locked: verification is slow, and no writer should wait for it.
 async fn rederive_all(
     context: &Context,
     old: Vec<version::Model>,

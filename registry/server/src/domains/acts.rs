@@ -28,9 +28,6 @@ use crate::visibility::{Openness, visible_to};
 use crate::visits::visit_request;
 
 /// Lists live domains by name: all for a caller with [`Permission::SeeAll`], else the caller's own.
-///
-/// # Errors
-/// `Unauthenticated` for anyone; `Invalid` for a foreign page token.
 pub async fn domain_list(
     context: &Context,
     caller: &Caller,
@@ -64,13 +61,10 @@ pub async fn domain_list(
     })
 }
 
-/// Domains that [`domains_own`] has at most.
+/// Maximum number of domains that [`domains_own`] returns.
 const OWN: u64 = 100;
 
 /// The first domains by name that the caller has registered or proved, whatever else it may see.
-///
-/// # Errors
-/// `Forbidden` for what may not read.
 pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<DomainView>, AppError> {
     let account = caller.demand(Permission::Read)?;
     let rows =
@@ -78,10 +72,6 @@ pub async fn domains_own(context: &Context, caller: &Caller) -> Result<Vec<Domai
     domain_views(context, caller, rows).await
 }
 
-/// One domain.
-///
-/// # Errors
-/// `NotFound` if it does not exist or the caller may not see it.
 pub async fn domain_show(
     context: &Context,
     caller: &Caller,
@@ -91,11 +81,8 @@ pub async fn domain_show(
     domain_view(context, caller, row.id).await
 }
 
-/// Records an admin's vouch for a host, and for a registrant of it, which makes the domain verified. It gives the host no
-/// owner: that is [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin; `NotFound`.
+/// Records an admin's vouch for a host, and for a registrant of it, which makes the domain verified. It gives the host
+/// no owner: that is [`owner_vouch_set`](crate::domains::owner_vouch::owner_vouch_set).
 pub async fn domain_vouch(
     context: &Context,
     caller: &Caller,
@@ -129,7 +116,6 @@ pub async fn domain_vouch(
     domain_view(context, caller, row.id).await
 }
 
-/// The registrant named in a vouch.
 async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, AppError> {
     let Some(name) = &vouch.account else {
         return Ok(None);
@@ -137,7 +123,7 @@ async fn account_named(write: &Write, vouch: &Vouch) -> Result<Option<Uuid>, App
     Ok(Some(usable_account(write, name).await?.id))
 }
 
-/// The account with this name, which must be one that may be used.
+/// The account with this name, which must be enabled.
 pub(crate) async fn usable_account(write: &Write, name: &str) -> Result<account::Model, AppError> {
     let account = accounts::account_by_name(write, name).await?;
     let account = account.filter(account::Model::may_be_used);
@@ -180,7 +166,7 @@ async fn store_vouch(
     Ok(true)
 }
 
-/// Whether a visit at that time is requested already.
+/// Whether a visit at that time is already requested.
 fn is_requested(row: &domain::Model, due: i64) -> bool {
     match row.lease {
         Some(_) => row.wanted_at.is_some(),
@@ -190,9 +176,6 @@ fn is_requested(row: &domain::Model, due: i64) -> bool {
 
 /// Makes the next visit due at the earliest time that the spacing allows. A second request before that visit gets the
 /// same response.
-///
-/// # Errors
-/// `NotFound` if the caller may not see the domain.
 pub async fn domain_recrawl(
     context: &Context,
     caller: &Caller,
@@ -208,7 +191,7 @@ pub async fn domain_recrawl(
     let under_way = row.lease.is_some() && row.leased_until.is_some_and(|until| until > now);
     let earliest = now.max(row.not_before);
     let due = match row.visit_due_at {
-        // One that waits already stays where it is, so that asking again changes nothing.
+        // A planned earlier visit stays, so that a repeated request changes nothing.
         Some(waiting) if !under_way => waiting.min(earliest),
         _ => earliest,
     };
@@ -247,8 +230,8 @@ pub async fn domain_recrawl(
     Ok(accepted)
 }
 
-/// The row of a domain, if the caller may see it. What is read to judge that is the same for a missing domain, so that the
-/// time of an answer does not tell the two apart.
+/// The row of a domain, if the caller may see it. The reads for this decision are the same for a missing domain, so
+/// that the response time does not tell the two apart.
 pub(crate) async fn domain_visible(
     context: &Context,
     caller: &Caller,
@@ -257,7 +240,7 @@ pub(crate) async fn domain_visible(
     let name = name.trim_end_matches('.').to_lowercase();
     let store = &context.store;
     let row = domains::domain_by_name(store, &name).await?;
-    // Nothing has this key.
+    // No row has this key.
     let id = row.as_ref().map_or(0, |row| row.id);
     if let Some(row) = &row {
         // While it has no owner, the account that registered it manages it.
@@ -281,7 +264,6 @@ pub(crate) async fn domain_visible(
         .ok_or_else(|| AppError::no_domain(&name))
 }
 
-/// Whether an agent of a domain is listed for the caller.
 async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result<bool, AppError> {
     let restricted = caller.account.is_some();
     let rows = agents::agents_listed_of(&context.store, &[id], restricted).await?;
@@ -297,7 +279,7 @@ async fn has_listed_agent(context: &Context, caller: &Caller, id: i64) -> Result
     Ok(ids.iter().any(seen))
 }
 
-/// The proof row of an admin's vouch for a domain, and for the sources of the account that it names.
+/// The proof row for an admin's vouch for a domain, and for the sources of the account that it names.
 fn vouch_row(
     domain: i64,
     admin: &Account,
@@ -324,7 +306,7 @@ fn vouch_row(
     }
 }
 
-/// Refuses a domain that has opted out: it is not visited either.
+/// Refuses a domain that has opted out, which is not visited either.
 pub(crate) fn refuse_opted_out(row: &domain::Model) -> Result<(), AppError> {
     if row.opted_out_by.is_none() {
         return Ok(());

@@ -21,12 +21,10 @@ use crate::error::{AppError, ErrorKind};
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asked_for, asks_for_a_card, card_url, new_source};
 
-/// The sources that a registration has added.
 #[derive(Debug, Default)]
 pub(crate) struct AddedSources {
     /// The first source that the caller had not registered before.
     pub(crate) first: Option<(SourceKind, String)>,
-    /// Whether any source is new.
     pub(crate) sources: bool,
     /// The sources of other registrants that the caller has registered too.
     pub(crate) registrants_of: Vec<source::Model>,
@@ -40,7 +38,6 @@ impl AddedSources {
     }
 }
 
-/// The target of a card source (see [`asked_for`]).
 type CardTarget = (bool, String);
 
 /// The target of a source; `None` for a kind that only a later build knows.
@@ -49,8 +46,9 @@ fn target_of(source: &source::Model) -> Option<CardTarget> {
     Some(asked_for(kind, &source.url))
 }
 
-/// The card URLs that the sources of a domain fetch, with the coverage of each. A source is compared with those of its URL and
-/// with catalogs alone: with all others, each URL of a bulk would cost the square of their number, and other writes wait.
+/// The card URLs that the sources of a domain fetch, with the coverage of each. A source is compared only with those of
+/// its URL and with catalogs: comparing with all others would cost, for each URL of a bulk, the square of their number,
+/// while other writes wait.
 fn asked_of(
     all: &[source::Model],
     standings: &SourceCoverage,
@@ -71,8 +69,8 @@ fn asked_of(
     })
 }
 
-/// What of the taken places a registrant knows, and what counts twice for it (see [`KnownSources`]); `listed` are the agents that
-/// everybody finds.
+/// The taken places that a registrant knows of, and those that count twice for it (see [`KnownSources`]); `listed` are
+/// the public agents.
 fn places_of(
     by: &source_registrant::Model,
     all: &[source::Model],
@@ -103,25 +101,26 @@ fn places_of(
 /// The sources of one domain, and what of them counts for the next registration.
 struct KnownSources {
     all: Vec<source::Model>,
-    /// Those of the agents that everybody finds.
+    /// The public agents of the domain.
     listed: Vec<Uuid>,
     /// The card URLs that the sources fetch, with the coverage of each.
     asked: BTreeMap<CardTarget, CoverageLevel>,
     /// Whether the caller owns the domain, registered it first or sees everything.
     sees_all: bool,
-    /// The card URLs of which the caller knows that they are registered: all of them, or for whoever neither owns the domain
-    /// nor registered it first those that it has registered itself and those of listed agents.
+    /// The card URLs that the caller knows to be registered: all of them, or for a caller that neither owns the domain
+    /// nor registered it first, those that it has registered itself and those of listed agents.
     known: BTreeSet<CardTarget>,
-    /// The card URLs that such a caller has registered and that have ended since. Adding one again costs as little as adding one
-    /// again that has not ended.
+    /// The card URLs that such a caller has registered and that have ended since. Adding one again costs as little as
+    /// adding one again that has not ended.
     ended: BTreeSet<CardTarget>,
-    /// The card URLs that such a caller has registered although others have too, with the coverage that they would have as
-    /// new ones. They count twice: what was registered before must not leave the caller more places than what was not.
+    /// The card URLs that such a caller has registered although others have too, with the coverage that they would have
+    /// as new ones. They count twice: what was registered before must not leave the caller more places than what was
+    /// not.
     shared: BTreeMap<CardTarget, CoverageLevel>,
 }
 
 impl KnownSources {
-    /// Counts everything anew; `by` is a registration of the caller.
+    /// Counts everything again; `by` is a registration of the caller.
     fn count(&mut self, by: &source_registrant::Model, standings: &SourceCoverage) {
         let all = &self.all;
         let asked = asked_of(all, standings);
@@ -133,9 +132,9 @@ impl KnownSources {
         self.asked = asked;
     }
 
-    /// Counts a source that was just added. One whose URL no other source has changes nothing else, and is not compared with
-    /// all others: a bulk may add a thousand to one domain. For a stranger, who may add few, a new URL takes as long as one that
-    /// others have registered.
+    /// Counts a source that was just added. One whose URL no other source has changes nothing else, and is not compared
+    /// with all others: a bulk may add a thousand to one domain. For a stranger, who may add few, a new URL takes as
+    /// long as one that others have registered.
     fn count_new(
         &mut self,
         new: &source::Model,
@@ -154,7 +153,6 @@ impl KnownSources {
         self.asked.insert(target, standing);
     }
 
-    /// The places that are taken, as the caller may know of them.
     fn quota(&self, limits: &LimitsConfig) -> AgentQuota {
         let taken = self.asked.values().chain(self.shared.values());
         quota(limits, taken.copied())
@@ -166,7 +164,8 @@ impl KnownSources {
     }
 }
 
-/// Adds sources to domains, one registration after the other, as if each were alone and the ones before were written.
+/// Adds sources to domains, one registration after the other, each as if it were alone and the previous ones were
+/// written.
 pub(crate) struct SourceAdder<'a> {
     context: &'a Context,
     write: &'a Write,
@@ -179,7 +178,7 @@ pub(crate) struct SourceAdder<'a> {
 }
 
 impl<'a> SourceAdder<'a> {
-    /// Loads the sources of these domains, which the caller has locked.
+    /// The caller has locked these domains.
     pub(crate) async fn load(
         context: &'a Context,
         write: &'a Write,
@@ -236,11 +235,8 @@ impl<'a> SourceAdder<'a> {
         Ok(adder)
     }
 
-    /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A refused one has
-    /// written nothing.
-    ///
-    /// # Errors
-    /// `LimitReached`.
+    /// Adds the missing sources of a registration, and the caller to the registrants of the existing ones. A refused
+    /// registration has written nothing.
     pub(crate) async fn add(
         &mut self,
         row: &domain::Model,
@@ -269,7 +265,7 @@ impl<'a> SourceAdder<'a> {
             sees_all: known.sees_all,
             ..AddedSources::default()
         };
-        // Of a domain's places only the first may be refused, before anything is written: the others are catalogs.
+        // Only the first place of a domain may be refused, before anything is written: the others are catalogs.
         for (kind, url) in &new.sources {
             let source = source::Model {
                 approve_as,
@@ -302,7 +298,7 @@ impl<'a> SourceAdder<'a> {
         let own = registrant(self.caller, existing.id, self.now);
         let others = self.standings.registrants(existing.id);
         let is_own = others.iter().any(|one| is_same(one, &own));
-        // Networks are stored to be counted, and no more of them than the limit; an account is always stored.
+        // Networks are stored to be counted, up to the limit; an account is always stored.
         let is_full = others.len() >= self.context.config.limits.networks_per_source;
         if !is_own {
             self.may_add(known, kind, &existing.url).await?;
@@ -323,7 +319,7 @@ impl<'a> SourceAdder<'a> {
         Ok(())
     }
 
-    /// Refuses one more card source if the caller has reached its limit over all domains. One that counts already is not
+    /// Refuses another card source if the caller has reached its limit over all domains. One that already counts is not
     /// refused.
     async fn may_add(
         &mut self,
@@ -355,7 +351,7 @@ impl<'a> SourceAdder<'a> {
         new: &Target,
     ) -> Result<(), AppError> {
         let by = registrant(self.caller, 0, self.now);
-        // What the URL is to others must not show in a refusal.
+        // A refusal must not reveal whether others have registered the URL.
         let beside = if known.sees_all {
             known.all.as_slice()
         } else {

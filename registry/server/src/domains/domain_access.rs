@@ -10,22 +10,21 @@ use crate::ownership::{is_party, was_never_owned};
 /// How much of a domain a caller sees. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DomainAccess {
-    /// As much as of a domain that nobody had registered before the caller.
+    /// As much as of a domain that no one had registered before the caller.
     Nothing,
     /// State, proofs' method and time, liveness.
     Outside,
-    /// Attempts too, without addresses, and what is told to owners: the account that registered the domain, until it has
-    /// had an owner. It still sees its own sources alone.
+    /// Attempts too, without addresses, and what owners are shown: the account that registered the domain, until it has
+    /// had an owner. It still sees only its own sources.
     Registrant,
     /// All sources and agents too: the owner, and each party to a dispute.
     Owner,
-    /// Everything.
     Curator,
 }
 
 impl DomainAccess {
-    /// The access of a caller, by the domain's proofs and owner marks. An agent that is listed for the caller shows it the
-    /// domain.
+    /// The access of a caller, by the domain's proofs and owner marks. An agent that is listed for the caller shows it
+    /// the domain.
     pub(crate) fn of(
         caller: &Caller,
         row: &domain::Model,
@@ -50,12 +49,10 @@ impl DomainAccess {
         }
     }
 
-    /// Whether the caller is told what is for owners.
     pub(crate) fn is_inside(self) -> bool {
         self >= Self::Registrant
     }
 
-    /// Whether the caller sees all sources and agents.
     pub(crate) fn sees_all(self) -> bool {
         self >= Self::Owner
     }

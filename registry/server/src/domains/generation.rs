@@ -13,11 +13,8 @@ use crate::domains::view::domain_view;
 use crate::error::AppError;
 use crate::ownership::generation::begin_generation;
 
-/// Begins a new generation of a domain: its proofs, challenges, keys and pins end, and every approval has to be given
+/// Begins a new generation of a domain: its proofs, challenges, keys and pins end, and every approval must be given
 /// again.
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin; `NotFound`; `Invalid` without a reason.
 pub async fn domain_new_generation(
     context: &Context,
     caller: &Caller,

@@ -19,15 +19,10 @@ use crate::domains::view::domain_view;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::authorization::require_owner_or_curator;
 
-/// The most enrolled keys of one domain.
 const MAX_ENROLLED: usize = 20;
 
-/// Enrols a key that signs the cards of a domain. Cards signed by it verify with or without the URL of a key set, and
+/// Enrolls a key that signs the cards of a domain. Cards signed by it verify with or without the URL of a key set, and
 /// reach one trust level more (docs/model.md#trust).
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid` for a JWK
-/// that is no public key; `LimitReached` for too many keys; `NotFound`.
 pub async fn key_enrol(
     context: &Context,
     caller: &Caller,
@@ -69,10 +64,6 @@ pub async fn key_enrol(
     domain_view(context, caller, row.id).await
 }
 
-/// Removes an enrolled key.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates the domain; `Conflict` while it is disputed; `NotFound`.
 pub async fn key_withdraw(
     context: &Context,
     caller: &Caller,
@@ -136,7 +127,7 @@ async fn keys_have_changed(
     Ok(())
 }
 
-/// A public key as it is stored, with its thumbprint.
+/// A public key in its stored form, with its thumbprint.
 fn public_key(kid: &str, jwk: &Value) -> Result<(String, String), AppError> {
     let wrong = |detail: &str| AppError::invalid("", detail);
     if kid.is_empty() || kid.len() > MAX_KID || kid.chars().any(char::is_control) {

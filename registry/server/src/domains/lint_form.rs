@@ -16,26 +16,21 @@ use crate::http::problem::Problem;
 use crate::http::visitor::Visitor;
 use crate::lint::card_lint;
 
-/// The most bytes of the form: each byte of a card may be escaped.
+/// Bytes of the form: each byte of a card may be escaped.
 const FORM: usize = 3 * MAX_CARD_BYTES + 64;
-/// Findings on the page.
 pub(super) const FINDINGS: usize = 100;
 
-/// The fields of the form.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct LintForm {
     card: String,
 }
 
-/// A pasted card, and what came of it.
 #[derive(Default)]
 pub(crate) struct LintedView {
-    /// The text as it was pasted.
     pub card: String,
     /// Why it could not be read.
     pub problem: Option<String>,
-    /// The result for a card that was read.
     pub result: Option<CardLint>,
 }
 
@@ -74,7 +69,7 @@ async fn lint(
     Ok(card_lint(context, card.clone().into()).await?)
 }
 
-/// "2 errors, 1 warning": how many findings of which severity there are.
+/// The number of findings by severity, such as "2 errors, 1 warning".
 pub(super) fn summary(findings: &[FindingView]) -> String {
     let kinds = [
         ("error", "errors"),

@@ -19,7 +19,6 @@ use crate::ownership::is_provable;
 use crate::pages::text::{self, LINE};
 use crate::sources::is_catalog;
 
-/// The most sentences for one domain.
 const MOST: usize = 60;
 
 /// The reasons why a domain and these of its sources and agents are not listed.
@@ -59,7 +58,6 @@ pub(crate) async fn not_listed<'a>(
     Ok(sentences((row, state), sources, agents, holds, &known))
 }
 
-/// What is read about agents that are not listed.
 struct KnownOfAgents {
     /// Why the rules do not approve its card.
     obstacles: HashMap<Uuid, Vec<Obstacle>>,
@@ -68,8 +66,8 @@ struct KnownOfAgents {
 }
 
 impl KnownOfAgents {
-    /// The agent as sentences name it: by its name, as a text of strangers, with its id, by which clients know whose
-    /// sentence it is; by the id alone where no card is known.
+    /// The agent's name in sentences: its card's name, quoted as foreign text, with its id, by which clients recognize
+    /// whose sentence it is; the id alone if no card is known.
     fn name(&self, agent: Uuid) -> String {
         match self.names.get(&agent) {
             Some(name) => format!("Agent {} ({agent})", text::quoted(name, LINE)),
@@ -85,7 +83,6 @@ fn is_found(agent: &agent::Model) -> bool {
         && agent.liveness != LivenessState::Gone
 }
 
-/// Why a source of a card has no agent.
 fn without_agent(source: &source::Model) -> String {
     match source.last_success_at {
         _ if source.liveness == SourceState::New => {
@@ -135,7 +132,7 @@ fn sentences<'a>(
     for source in &sources {
         let lists_cards = sources.iter().any(|one| one.catalog_id == Some(source.id));
         if is_catalog(source) || lists_cards {
-            // A catalog that does not exist is no fault; one that cannot be read hides the cards that it names.
+            // A missing catalog is no error; one that cannot be read hides the cards that it names.
             if let Some(reason) = &source.liveness_reason {
                 reasons.push(format!(
                     "The catalog at {} cannot be read: {reason}.",

@@ -25,9 +25,6 @@ use crate::ownership::challenges::new_challenges;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
 /// Changes a domain's contact, and whether it is listed at all.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` while it is disputed; `Invalid`; `NotFound`.
 pub async fn domain_patch(
     context: &Context,
     caller: &Caller,
@@ -75,12 +72,8 @@ pub async fn domain_patch(
 }
 
 /// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
-/// new owner has to place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
+/// new owner must place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
 /// of all accounts but the named one end.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither owns nor curates it; `Conflict` for a party of its dispute; `Invalid` for an
-/// account that does not exist or is disabled; `NotFound`.
 pub async fn domain_transfer(
     context: &Context,
     caller: &Caller,
@@ -90,7 +83,7 @@ pub async fn domain_transfer(
     let seen = domain_visible(context, caller, domain).await?;
     require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
     let (write, mut row, followers) = write_with_followers(context, &seen).await?;
-    // Another account may have proved it since: an owner of before ends nobody's proof.
+    // Another account may have proved it since: a former owner ends no one's proof.
     let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
     let to = usable_account(&write, &transfer.account).await?;
     let from = row.owner_at(context.now()).or(row.account_id);
@@ -98,10 +91,10 @@ pub async fn domain_transfer(
     let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
     let data = json!({"transferred_to": to.name});
     ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
-    // Without an owner every account with a proof is a party of a dispute, also while the domain has opted out.
+    // Without an owner every account with a proof is a party to a dispute, also while the domain has opted out.
     let is_disputed = row.owner_id.is_none();
     let mut without_claim: BTreeSet<Uuid> = from.into_iter().collect();
-    // The proofs of the former owner, or of who lost the dispute, end here: a record left in place is no claim.
+    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place is no claim.
     for mut proof in domains::proofs_of(&write, &[row.id]).await? {
         let loses = |one: &Uuid| *one != to.id && (is_disputed || Some(*one) == from);
         if let Some(loser) = proof.account_id.filter(loses) {
@@ -137,7 +130,7 @@ pub async fn domain_transfer(
     domain_view(context, caller, row.id).await
 }
 
-/// A contact as it is stored; `None` for an empty one.
+/// `None` for an empty contact.
 fn contact(text: &str) -> Result<Option<String>, AppError> {
     let text = text.trim();
     if text.is_empty() {

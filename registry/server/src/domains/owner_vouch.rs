@@ -22,11 +22,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::ownership::is_provable;
 use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
 
-/// Vouches for an account as owner of a host. For the same account again it sets the reason and the expiry anew.
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin; `Conflict` for a domain that can be proved or whose host name is, and while an admin
-/// vouches for another account; `Invalid` for a reason, an account or a number of days that it does not take; `NotFound`.
+/// Vouches for an account as owner of a host. Repeated for the same account it sets the reason and the expiry again.
 pub async fn owner_vouch_set(
     context: &Context,
     caller: &Caller,
@@ -62,9 +58,6 @@ pub async fn owner_vouch_set(
 }
 
 /// Ends the vouch for an account as owner of a host, whether or not it has expired.
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin; `NotFound` for a domain, and where nobody is vouched for.
 pub async fn owner_vouch_end(
     context: &Context,
     caller: &Caller,

@@ -22,10 +22,6 @@ use crate::sources::source_name;
 
 /// Registers a domain's well-known paths and catalogs, or one card URL. Its first visit is due at once. A repeated
 /// registration adds missing sources, and gets the same response.
-///
-/// # Errors
-/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard; `DomainDenied` by `deny_domains`; `PolicyDenied`;
-/// `Conflict` while it is disputed; `LimitReached`; `Unauthenticated` or `Forbidden` if the caller may not register.
 pub async fn register(
     context: &Context,
     caller: &Caller,
@@ -40,13 +36,14 @@ pub async fn register(
     let result = written.results.into_iter().next();
     let nothing = || AppError::internal("a registration has no result".to_owned());
     let domain = result.ok_or_else(nothing)??;
-    // Others would see by the wait for the index that the URL already belongs to a listed agent, hidden from them or not.
+    // The wait for the index would reveal that the URL already belongs to a listed agent, hidden from the caller or
+    // not.
     let shown: Vec<&Touched> = written.shown.iter().collect();
     searchable(context, &shown).await;
     registered_view(context, caller, domain, &admitted.target).await
 }
 
-/// The domain as the response to a registration shows it: of its sources only the caller's own.
+/// The domain in the response to a registration, with only the caller's own sources.
 async fn registered_view(
     context: &Context,
     caller: &Caller,
@@ -108,7 +105,7 @@ fn refuse_denied(context: &Context, name: &str) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Checks what a registration names, and whether the caller may approve with it where that is asked for.
+/// Checks what a registration names, and whether the caller may approve with it if it asks for that.
 pub(crate) fn admit(
     context: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Approval with a registration: of the card that waits at the registered URL.
+//! Approval with a registration: of the pending card at the registered URL.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::config::GovernanceConfig;
 use crate::domains::target::Target;
 use crate::error::AppError;
 
-/// Approves the waiting newest card of a known agent, for a registration with `--approve`; once in a batch, whose approvals are
-/// written together.
+/// Approves the waiting newest card of a known agent, for a registration with `--approve`; once in a batch, whose
+/// approvals are written together.
 pub(crate) async fn approve_pending(
     governance: &GovernanceConfig,
     write: &Write,

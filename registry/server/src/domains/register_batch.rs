@@ -28,43 +28,36 @@ use crate::ownership::{disputed, is_disputed, is_provable};
 use crate::sources::new_domain;
 use crate::visits::visit_request;
 
-/// A registration that nothing forbids as far as that can be told without the database's locks.
+/// A registration that passed all checks that need no locks in the database.
 pub(crate) struct AdmittedRegistration {
     pub(crate) target: Target,
-    /// Whether the card that waits is approved with it, which the caller may do.
+    /// Whether the waiting card is approved with it, which the caller may do.
     pub(crate) approve: bool,
 }
 
-/// The effects of a written batch.
 pub(crate) struct WrittenBatch {
     /// In the order of the registrations.
     pub(crate) results: Results,
-    /// What the caller's next search has to show.
     pub(crate) shown: Vec<Touched>,
 }
 
-/// Of each registration of a batch the key of its domain, or why it was refused.
+/// For each registration of a batch the key of its domain, or why it was refused.
 type Results = Vec<Result<i64, AppError>>;
 
-/// A domain of the batch, and what was added to it.
 struct BatchDomain {
     row: domain::Model,
     /// Whether this batch has inserted it.
     is_new: bool,
     /// Whether a registration of it was not refused.
     is_registered: bool,
-    /// Whether it has a new source, which is to be fetched.
     has_new_source: bool,
     sees_all: bool,
     /// The sources of other registrants that the caller has registered too.
     registrants_of: Vec<source::Model>,
 }
 
-/// Writes registrations one after the other, each as if the ones before were written already, in one transaction. A refused
-/// one writes nothing and stops none of the others.
-///
-/// # Errors
-/// Where the database fails; nothing is written then.
+/// Writes registrations in order, each as if the previous ones were already written, in one transaction. A refused one
+/// writes nothing and does not stop the others.
 pub(crate) async fn write_batch(
     context: &Context,
     caller: &Caller,
@@ -130,7 +123,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Adds the sources of each registration. Of a refused one the result is why; a failure of the database ends the batch.
+    /// Adds the sources of each registration. A refused one yields its error; a failure of the database ends the batch.
     async fn add(
         &self,
         registrations: &[AdmittedRegistration],
@@ -173,8 +166,8 @@ impl Batch<'_> {
         Ok((results, domains))
     }
 
-    /// Locks the domains of a batch by name, with new ones for those that are missing. They are inserted in the order of names
-    /// and locked in the order of keys, as everywhere, which rules out a deadlock of two batches.
+    /// Locks the domains of a batch by name, creating missing ones. They are inserted in the order of names and locked
+    /// in the order of keys, as everywhere, which rules out a deadlock of two batches.
     async fn begin_domains(
         &self,
         registrations: &[AdmittedRegistration],
@@ -211,7 +204,7 @@ impl Batch<'_> {
         Ok(domains.collect())
     }
 
-    /// Whether a row that was not there before is this batch's own, and not one of a caller who was faster.
+    /// Whether a row that did not exist before is this batch's own, and not one of a concurrent caller.
     fn is_inserted(&self, row: &domain::Model) -> bool {
         let account = self.caller.account.as_ref().map(|account| account.id);
         row.account_id == account && row.created_at == self.now.0
@@ -290,9 +283,9 @@ impl Batch<'_> {
         waits && row.lease.is_none() && row.visit_turn >= 0 && !(is_own && self.request.in_bulk)
     }
 
-    /// Makes the visits of domains with new sources due, gives those that wait in a bulk the caller's turn where it is earlier,
-    /// and takes back the new domains whose registrations were all refused. Of other such domains nothing changes: not even a
-    /// challenge tells the caller that it is there.
+    /// Makes the visits of domains with new sources due, gives those that wait in a bulk the caller's turn if it is
+    /// earlier, and removes the new domains whose registrations were all refused. Existing domains of refused
+    /// registrations do not change: not even a challenge tells the caller that they exist.
     async fn finish_domains(
         &self,
         domains: &mut BTreeMap<String, BatchDomain>,
@@ -316,9 +309,9 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and who
-    /// may see them. For a new source there is nothing to update, and that is found out for a stranger all the same: the time
-    /// of the response must not tell which URLs others have registered.
+    /// Updates the agents of a domain after another caller has registered some of its sources too: their coverage, and
+    /// who may see them. For a new source there is nothing to update, but for a stranger the same work is done: the
+    /// response time must not tell which URLs others have registered.
     async fn update_agents(&self, domain: &BatchDomain) -> Result<Touched, AppError> {
         let sources = &domain.registrants_of;
         let is_new_to_stranger = domain.has_new_source && !domain.sees_all;

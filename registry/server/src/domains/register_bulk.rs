@@ -18,23 +18,19 @@ use crate::domains::rows::DomainRows;
 use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
 
-/// What one registration of a bulk brought: the domain, and the sources that it named.
+/// The result of one registration of a bulk: the domain, and the sources that it named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredSources {
-    /// The name of the domain.
     pub domain: String,
-    /// The sources that the registration stands for, as the caller sees them.
+    /// As the caller sees them.
     pub sources: Vec<SourceView>,
 }
 
 /// Registrations of a bulk that are written in one transaction. Other writes wait for no more than these.
 const BATCH: usize = 100;
 
-/// Registers many domains and card URLs, each as if it were sent alone and in their order. One that is refused stops none of
-/// the others, and what was written stays where the database fails later: sent again, it gets the same results.
-///
-/// # Errors
-/// `Invalid` for none or too many; `Unauthenticated` without an account; nothing is registered then.
+/// Registers many domains and card URLs, each as if it were sent alone and in their order. A refused one does not stop
+/// the others, and what was written stays if the database fails later: sent again, it gets the same results.
 pub async fn register_all(
     context: &Context,
     caller: &Caller,
@@ -75,8 +71,8 @@ pub async fn register_all(
     Ok(results)
 }
 
-/// Writes the admitted ones of some registrations together, or each by itself where that fails, so that a row that cannot be
-/// read costs only itself.
+/// Writes the admitted registrations together, or one by one if that fails, so that an unreadable row affects only
+/// itself.
 async fn register_part(
     context: &Context,
     caller: &Caller,
@@ -110,13 +106,12 @@ async fn register_part(
     results.collect()
 }
 
-/// Whether a registration failed for a reason that another one of its transaction may have given.
+/// Whether a registration failed for a reason that may come from another one in its transaction.
 fn is_broken(result: &Result<RegisteredSources, AppError>) -> bool {
     let error = result.as_ref().err();
     error.is_some_and(|error| error.internal.is_some() && !error.is_of_database())
 }
 
-/// Writes registrations in one transaction: a result for each of them.
 async fn register_admitted(
     context: &Context,
     caller: &Caller,
@@ -146,7 +141,7 @@ async fn register_admitted(
     results.collect()
 }
 
-/// Of each written registration the sources that it stands for; `None` where its domain has ended since.
+/// For each written registration its sources; `None` if its domain has ended since.
 async fn registered_sources(
     context: &Context,
     caller: &Caller,

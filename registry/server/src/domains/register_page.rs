@@ -1,8 +1,8 @@
 //! The registration form of the web pages, with the form that lints a pasted card beside it.
 //!
-//! For somebody who is not signed in, the form itself carries the token, so no other site can act with a visitor's
-//! authority; for somebody who is, it is a form of the session. Where registration is open to anyone, the visitor's address counts for limits;
-//! so a form that another site sends is refused there as well.
+//! For a visitor who is not signed in, the form itself carries the token, so no other site can act with a visitor's
+//! authority; for one who is, it is a form of the session. If registration is open to anyone, the visitor's address
+//! counts for limits; so a form that another site sends is refused there as well.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ use crate::pages::text::{self, LINE};
 
 /// How long the response waits for the result of the first visit.
 const FIRST_VISIT: Duration = Duration::from_secs(3);
-/// How often the result is polled meanwhile: not every visit appends an event.
+/// How often the result is polled in that time: not every visit appends an event.
 const POLL: Duration = Duration::from_millis(250);
-/// The most bytes of a form.
+/// Bytes of a form.
 const FORM: usize = 8 * 1024;
 /// Characters of a target that the page repeats.
 const TARGET: usize = 2_000;
 
-/// The fields of the form. They are never logged: they include a token.
+/// The fields of the form. They are never logged, because they include a token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RegisterForm {
@@ -49,7 +49,6 @@ struct RegisterForm {
     approve: Option<String>,
 }
 
-/// The page.
 #[derive(Template)]
 #[template(path = "register.html")]
 pub(crate) struct RegisterPage {
@@ -61,7 +60,6 @@ pub(crate) struct RegisterPage {
     lint: LintedView,
 }
 
-/// Shows the form.
 pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
     let mut page = RegisterPage::new(context.config(), "", false, None);
     page.frame = Frame::of(context.config(), "register", &visitor);
@@ -71,8 +69,8 @@ pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> Http
 /// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first
 /// visit.
 ///
-/// The response is the page itself and no redirect: the domain may be hidden from everybody else yet, and only the form
-/// holds the token that shows it. Sending the form again registers nothing twice.
+/// The response is the page itself and not a redirect: the domain may still be hidden from everyone else, and only the
+/// form holds the token that shows it. Sending the form again registers nothing twice.
 pub(crate) async fn submit(
     context: web::Data<Context>,
     request: HttpRequest,
@@ -102,7 +100,7 @@ pub(crate) async fn submit(
     }
 }
 
-/// The fields of the form of somebody who is signed in.
+/// The fields of the form of a signed-in visitor.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct OwnRegisterForm {
@@ -112,7 +110,7 @@ pub(crate) struct OwnRegisterForm {
 
 impl FormFields for OwnRegisterForm {}
 
-/// Registers the target of the form for the account that is signed in, and goes to the domain's page.
+/// Registers the target of the form for the signed-in account, and goes to the domain's page.
 pub(crate) async fn submit_signed_in(
     context: web::Data<Context>,
     form: FormOf<Register, OwnRegisterForm>,
@@ -142,7 +140,6 @@ pub(crate) async fn submit_signed_in(
     }
 }
 
-/// What to register, as the form names it.
 fn target_of(target: &str) -> Result<&str, AppError> {
     match target.trim() {
         "" => Err(AppError::invalid(
@@ -232,7 +229,6 @@ fn registration(target: &str, approve: bool) -> Registration {
 }
 
 impl RegisterPage {
-    /// The form, with its error and the values entered, without the token.
     pub(crate) fn new(config: &Config, target: &str, approve: bool, problem: Option<&str>) -> Self {
         Self {
             frame: Frame::new(config, "register"),
@@ -244,7 +240,6 @@ impl RegisterPage {
         }
     }
 
-    /// The page with what came of a pasted card.
     pub(crate) fn with_lint(config: &Config, visitor: &Visitor, lint: LintedView) -> Self {
         Self {
             frame: Frame::of(config, "register", visitor),

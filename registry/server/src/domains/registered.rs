@@ -12,7 +12,6 @@ use crate::admission::coverage::SourceCoverage;
 use crate::error::AppError;
 use crate::sources::kind_of_place;
 
-/// A domain's sources, their coverage, and their agents.
 pub(crate) struct DomainSources {
     pub(crate) sources: Vec<source::Model>,
     standings: SourceCoverage,
@@ -23,7 +22,7 @@ pub(crate) struct DomainSources {
 }
 
 impl DomainSources {
-    /// Loads them as of now; the caller has locked the domain.
+    /// The caller has locked the domain.
     pub(crate) async fn load(
         write: &Write,
         row: &domain::Model,
@@ -41,21 +40,19 @@ impl DomainSources {
         })
     }
 
-    /// Whether an account has registered a source.
     pub(crate) fn is_own(&self, account: Uuid, source: i64) -> bool {
         let mut all = self.standings.registrants(source).iter();
         all.any(|one| one.account_id == Some(account))
     }
 
-    /// Whether another caller has registered it.
     pub(crate) fn is_others(&self, account: Uuid, source: i64) -> bool {
         let mut all = self.standings.registrants(source).iter();
         all.any(|one| one.account_id != Some(account))
     }
 
-    /// Whether a source is of another account that has proved the domain: it is at a place that only the domain
-    /// controls, or the proof covers it. Other registrants of such a source cannot end it, not even while the proof
-    /// has lapsed.
+    /// Whether a source belongs to another account that has proved the domain: it is at a place that only the domain
+    /// controls, or the proof covers it. Other registrants of such a source cannot end it, not even while the proof has
+    /// lapsed.
     fn is_owners(&self, account: Uuid, source: &source::Model) -> bool {
         let standing = || self.standings.of_source(source, self.sources.iter());
         self.is_proved
@@ -64,7 +61,7 @@ impl DomainSources {
     }
 
     /// The sources that end when an account withdraws its registrations: those without another registrant, and with a
-    /// catalog its entries, which are of the catalog's owner.
+    /// catalog its entries, which belong to the catalog's owner.
     pub(crate) fn ending(&self, account: Uuid, withdrawn: &[i64]) -> Vec<i64> {
         let mut ending: Vec<i64> = self
             .sources
@@ -100,13 +97,12 @@ impl DomainSources {
     }
 }
 
-/// Whether an agent is approved, listed or not.
 pub(crate) fn is_approved(agent: &agent::Model) -> bool {
     agent.approved_version.is_some()
 }
 
-/// Whether a source is at a place that only its domain controls. A kind that only a later build knows counts as such,
-/// so that no other registrant ends it.
+/// Whether a source is at a place that only its domain controls. An unknown kind, written by a later build, counts as
+/// such, so that no other registrant ends it.
 pub(crate) fn lies_there(source: &source::Model) -> bool {
     kind_of_place(source).is_none_or(lies_with_the_domain)
 }

@@ -7,8 +7,8 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
-/// What a caller has registered that counts against its limits. It is read once for a write and counted on, since counting
-/// all that an account has for each URL of a bulk would cost more than all else.
+/// What a caller has registered that counts against its limits. It is read once for a write and then updated, since
+/// counting all registrations of an account for each URL of a bulk would cost more than everything else.
 #[derive(Debug, Default)]
 pub(crate) struct RegistrationCounts {
     domains: Option<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct RegistrationCounts {
 }
 
 impl RegistrationCounts {
-    /// Counts the caller's domains, before any is inserted.
+    /// Must be called before any domain is inserted.
     pub(crate) async fn count_domains(
         &mut self,
         write: &Write,
@@ -30,10 +30,6 @@ impl RegistrationCounts {
         Ok(())
     }
 
-    /// Refuses one more domain if the caller has reached its limit.
-    ///
-    /// # Errors
-    /// `LimitReached`.
     pub(crate) fn check_domains(&self, context: &Context) -> Result<(), AppError> {
         let limit = context.config.limits.domains_per_account;
         if self.domains.is_some_and(|domains| domains >= limit) {
@@ -45,15 +41,10 @@ impl RegistrationCounts {
         Ok(())
     }
 
-    /// Counts a domain that was added.
     pub(crate) fn added_domain(&mut self) {
         self.domains = self.domains.map(|domains| domains.saturating_add(1));
     }
 
-    /// Refuses one more card source if the caller has reached its limit.
-    ///
-    /// # Errors
-    /// `LimitReached`.
     pub(crate) async fn check_cards(
         &mut self,
         context: &Context,
@@ -93,8 +84,8 @@ impl RegistrationCounts {
         Ok(())
     }
 
-    /// Counts a card source that was added. One that the caller had registered before may count already, so that all are counted
-    /// again where that is possible.
+    /// Counts a card source that was added. One that the caller had registered before may already count, so that all
+    /// are counted again if that is possible.
     pub(crate) fn added_card(&mut self, may_count_already: bool) {
         self.cards = self
             .cards

@@ -1,4 +1,4 @@
-//! The views of a domain's rows: proofs, checks and sources, without what the caller does not see of the domain.
+//! The views of a domain's rows: proofs, checks and sources, without what the caller may not see of the domain.
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{AttemptView, KnownValidators, Proof, ProofCheck, SourceDay, SourceView};
@@ -21,7 +21,6 @@ pub(crate) fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
     }
 }
 
-/// A stored result of a proof check, as callers see it.
 pub(crate) fn check_view(row: &proof_check::Model) -> ProofCheck {
     ProofCheck {
         at: Timestamp(row.at),
@@ -39,7 +38,6 @@ pub(crate) fn check_view(row: &proof_check::Model) -> ProofCheck {
     }
 }
 
-/// The attempts of a source on one day.
 pub(crate) fn day_view(row: &source_day::Model) -> SourceDay {
     let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
     SourceDay {

@@ -19,10 +19,10 @@ use crate::domains::visible_part::DomainAgents;
 use crate::error::AppError;
 use crate::visibility::{Openness, is_listed, visible_to};
 
-/// The rows that belong to some domains, of all domains in one list each.
+/// The rows of some domains, in one list each for all domains.
 pub(crate) struct DomainRows {
     pub(crate) sources: Vec<source::Model>,
-    /// The sources that have ended and that the caller has registered, with the time of that.
+    /// The ended sources that the caller has registered, with the time of their end.
     pub(crate) ended: Vec<(source::Model, i64)>,
     pub(crate) standings: SourceCoverage,
     /// By the source, the newest first.
@@ -37,7 +37,6 @@ pub(crate) struct DomainRows {
 }
 
 impl DomainRows {
-    /// Loads the rows of these domains.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,
@@ -81,7 +80,6 @@ async fn attempts_by_source(
     Ok(attempts)
 }
 
-/// The agents of these domains, and which of them are listed for the caller.
 async fn agents_for(
     context: &Context,
     caller: &Caller,

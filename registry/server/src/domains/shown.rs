@@ -23,7 +23,6 @@ use crate::ownership::challenges::challenge_views;
 use crate::ownership::{keeper_at, owner_marks, why_no_challenge};
 use crate::sources::source_name;
 
-/// A domain, with the part of its fields, sources and agents that the caller sees.
 pub(crate) struct ShownDomain<'a> {
     context: &'a Context,
     caller: &'a Caller,
@@ -55,7 +54,7 @@ impl<'a> ShownDomain<'a> {
         }
     }
 
-    /// The view of the domain. The attempts of its sources are taken out of this map.
+    /// Takes the attempts of its sources out of this map.
     pub(crate) async fn view(
         &self,
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,
@@ -89,7 +88,6 @@ impl<'a> ShownDomain<'a> {
         self.part.access.is_inside()
     }
 
-    /// Whether the caller sees anything of the domain itself.
     fn is_told(&self) -> bool {
         self.part.access != DomainAccess::Nothing
     }
@@ -157,7 +155,6 @@ impl<'a> ShownDomain<'a> {
             .collect()
     }
 
-    /// The caller's own challenges.
     fn challenges(&self) -> Vec<Challenge> {
         let challenges = self.known.challenges.iter();
         challenges
@@ -183,7 +180,7 @@ impl<'a> ShownDomain<'a> {
         account.and_then(|_| why_no_challenge(self.row))
     }
 
-    /// The sources that the caller sees. Their attempts are taken out of this map.
+    /// The sources that the caller may see. Takes their attempts out of this map.
     pub(crate) fn sources(
         &self,
         attempts: &mut HashMap<i64, Vec<attempt::Model>>,
@@ -201,7 +198,7 @@ impl<'a> ShownDomain<'a> {
         let ended =
             ended.map(|(source, at)| (Some(at), source, recorded_view(source, Timestamp(at))));
         let mut shown: Vec<_> = live.chain(ended).collect();
-        // The order of the rows shows which of them others had registered before.
+        // The order of the rows would show which of them others had registered before.
         shown.sort_by(|(at, source, _), (other_at, other, _)| {
             let place = at.map(|at| (at, &source.url));
             place.cmp(&other_at.map(|at| (at, &other.url)))
@@ -213,7 +210,6 @@ impl<'a> ShownDomain<'a> {
         named.collect()
     }
 
-    /// The agents that the caller sees.
     fn agents(&self) -> impl Iterator<Item = &'a agent::Model> {
         let all = self.known.agents.all.iter();
         all.filter(|agent| self.part.agents.contains(&agent.id))

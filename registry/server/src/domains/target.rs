@@ -18,9 +18,6 @@ pub(crate) struct Target {
 }
 
 /// The target of a registration, checked by the guard before anything is stored.
-///
-/// # Errors
-/// `Invalid` unless exactly one of the two is given; `TargetRefused` by the guard.
 pub(crate) fn target(context: &Context, what: &Registration) -> Result<Target, AppError> {
     let guard = context.network.fetcher.guard();
     match (&what.domain, &what.card_url) {

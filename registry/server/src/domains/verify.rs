@@ -13,10 +13,8 @@ use crate::ownership::challenges::ensure_challenges;
 use crate::ownership::is_provable;
 use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
 
-/// Checks the caller's proofs of a domain now; for a curator, those of all accounts.
-///
-/// # Errors
-/// `NotFound`; `Conflict` for a domain that cannot be proved; `TooManyRequests` after five failed checks in an hour.
+/// Checks the caller's proofs of a domain now; for a curator, those of all accounts. It is refused after five failed
+/// checks in an hour.
 pub async fn domain_verify(
     context: &Context,
     caller: &Caller,

@@ -15,7 +15,6 @@ use crate::domains::shown::ShownDomain;
 use crate::error::AppError;
 use crate::sources::source_name;
 
-/// The view of a domain for a caller.
 pub(crate) async fn domain_view(
     context: &Context,
     caller: &Caller,
@@ -47,7 +46,7 @@ pub(crate) async fn domain_view(
     Ok(view)
 }
 
-/// The views of these domains for a caller; a domain whose state only a later build knows is left out and logged.
+/// A domain whose state only a later build knows is left out and logged.
 pub(crate) async fn domain_views(
     context: &Context,
     caller: &Caller,

@@ -16,32 +16,29 @@ use crate::domains::rows::DomainRows;
 use crate::sources::{kind_of_place, new_source};
 use crate::visibility::visible_to_registrant;
 
-/// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a domain
-/// that it registered first, and of others those that are listed.
+/// The sources and agents of a domain that a caller sees: all of its own domain, those that it has registered of a
+/// domain that it registered first, and of others the listed ones.
 pub(crate) struct VisiblePart {
     pub(crate) access: DomainAccess,
-    /// Whether the caller registered the domain first. Whoever did not sees of the sources that it has registered only that
-    /// they are recorded, until an agent there is listed for it: whatever else it saw would be missing for a hidden agent.
+    /// Whether the caller registered the domain first. Any other caller sees of its registered sources only that they
+    /// are recorded, until an agent there is listed for it: whatever else it saw would be missing for a hidden agent.
     is_first: bool,
     /// The sources that the caller has registered, with the time of each registration.
     pub(crate) own: BTreeMap<i64, i64>,
-    /// The sources that have ended and that the caller has registered, with the time of that. An end with a hidden agent must not
-    /// show, so to all but the first registrant they are recorded like others.
+    /// The ended sources that the caller has registered, with the time of their end. An end together with a hidden
+    /// agent must not show, so to all but the first registrant they look like other recorded ones.
     ended: Vec<(source::Model, i64)>,
     /// The agents that are listed for the caller, or have a source of the first registrant and are not hidden from it.
     pub(crate) agents: BTreeSet<Uuid>,
 }
 
-/// The agents of some domains.
 pub(crate) struct DomainAgents {
     pub(crate) all: Vec<agent::Model>,
-    /// The agents that are listed for the caller.
     pub(crate) listed: Vec<agent::Model>,
     pub(crate) holds: Vec<hold::Model>,
 }
 
 impl DomainAgents {
-    /// Whether an agent is on hold.
     fn holds(&self, agent: Uuid) -> bool {
         self.holds.iter().any(|hold| hold.agent_id == agent)
     }
@@ -69,7 +66,8 @@ impl VisiblePart {
         for source in of_domain {
             let registrants = rows.standings.registrants(source.id);
             let by_caller = registrants.iter().find(|one| caller.is(one.account_id));
-            // What a catalog nominates counts as registered, but whether it began a source tells what others have registered.
+            // What a catalog nominates counts as registered, but whether it began a source tells what others have
+            // registered.
             let by_caller = by_caller.filter(|_| is_first || source.kind != SourceKind::Entry);
             let Some(by_caller) = by_caller else { continue };
             own.insert(source.id, by_caller.registered_at);
@@ -99,7 +97,6 @@ impl VisiblePart {
         }
     }
 
-    /// When the caller first registered a source of the domain.
     pub(crate) fn registered_since(&self) -> Option<i64> {
         let ended = self.ended.iter().map(|(_, at)| at);
         self.own.values().chain(ended).min().copied()
@@ -112,13 +109,13 @@ impl VisiblePart {
         self.access.sees_all() || (self.own.contains_key(&source.id) && is_shown)
     }
 
-    /// Whether the caller sees of a source that it has registered no more than that: the time of that registration.
+    /// When the caller registered a source of which it may see no more than that.
     pub(crate) fn recorded_at(&self, source: &source::Model) -> Option<i64> {
         let at = self.own.get(&source.id).copied();
         at.filter(|_| !self.is_first && !self.sees(source))
     }
 
-    /// The sources that have ended, each with the time of its registration, each URL once.
+    /// The ended sources, each with the time of its registration, each URL once.
     pub(crate) fn ended_sources(&self) -> impl Iterator<Item = (&source::Model, i64)> {
         let mut urls = BTreeSet::new();
         let ended = self.ended.iter();
@@ -128,9 +125,9 @@ impl VisiblePart {
         once.map(|(source, at)| (source, *at))
     }
 
-    /// The view of a source with its coverage; `None` if the caller does not see it. Of the sources that the caller has
-    /// registered, that of a hidden agent looks to the domain's first registrant like one that was never fetched, and all of
-    /// them look alike to others.
+    /// The view of a source with its coverage; `None` if the caller may not see it. Of the sources that the caller has
+    /// registered, that of a hidden agent looks to the domain's first registrant like one that was never fetched, and
+    /// all of them look alike to others.
     pub(crate) fn source_view(
         &self,
         source: &source::Model,

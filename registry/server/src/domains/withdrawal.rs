@@ -28,11 +28,8 @@ use crate::ownership::{disputed, is_disputed};
 use crate::sources::source_name;
 
 /// Withdraws the caller's registration of a source. The source ends with its last registration, and with it the agents
-/// that have no other source, unless they were approved. Sources of the proved owner stay.
-///
-/// # Errors
-/// `NotFound` if the source does not exist or the caller has not registered it; `Conflict` if this is the last
-/// registration of a source of an approved agent, and while the domain is disputed.
+/// that have no other source, unless they were approved. Sources of the proved owner stay. Refuses the last
+/// registration of a source of an approved agent, and any while the domain is disputed.
 pub async fn source_withdraw(
     context: &Context,
     caller: &Caller,
@@ -78,7 +75,7 @@ pub async fn source_withdraw(
         None => false,
     };
     if approved.is_some() && !is_seen {
-        // The source stays for the agent; a refusal would tell of an agent that is hidden from the caller.
+        // The source stays for the agent; a refusal would reveal an agent that is hidden from the caller.
         ending.clear();
     }
     if let Some(agent) = approved.filter(|_| is_seen) {
@@ -103,7 +100,7 @@ fn source_needed_error(agent: &agent::Model) -> AppError {
     )
 }
 
-/// The first approved agent whose card one of these sources gives.
+/// The first approved agent whose card comes from one of these sources.
 fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&'a agent::Model> {
     let mut sources = registered.sources.iter();
     sources.find_map(|source| {
@@ -115,11 +112,8 @@ fn approved_agent_of<'a>(registered: &'a DomainSources, ids: &[i64]) -> Option<&
 }
 
 /// Deletes a domain: its agents are retired, and its name can be registered again. A caller who has only registered it
-/// withdraws its own sources, and the domain ends if no source of others is left.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither registered, owns nor curates it; `Conflict` while it is disputed, and for a
-/// caller who has only registered it if it has approved agents of others; `NotFound`.
+/// withdraws its own sources, and the domain ends if no source of others is left; it is refused if the domain has
+/// approved agents of others.
 pub async fn domain_delete(
     context: &Context,
     caller: &Caller,
@@ -140,7 +134,7 @@ pub async fn domain_delete(
     let may_delete = caller.may(Permission::Curate) || caller.is(row.owner_at(context.now()));
     let is_first = caller.is(row.account_id);
     let is_party = is_caller_party(&write, caller, &row).await?;
-    // Whoever is neither party nor first registrant does not see whether the domain is proved.
+    // A caller that is neither party nor first registrant must not learn whether the domain is proved.
     let is_proved = registered.is_proved && (is_first || is_party);
     let has_none = own.is_empty() && ended.is_empty();
     if may_delete || is_proved || (has_none && !is_first) {
@@ -156,7 +150,7 @@ pub async fn domain_delete(
     let others: BTreeSet<Uuid> = rest.iter().filter_map(|source| source.agent_id).collect();
     let is_others = |agent: &&agent::Model| others.contains(&agent.id) && is_approved(agent);
     for agent in registered.agents.iter().filter(is_others) {
-        // A refusal would tell of an agent that is hidden from the caller.
+        // A refusal would reveal an agent that is hidden from the caller.
         if is_agent_visible(context, &write, caller, Some(agent)).await? {
             return Err(AppError::new(
                 ErrorKind::Conflict,
@@ -215,8 +209,8 @@ async fn withdraw_registrations(
     Ok(())
 }
 
-/// Whether the response to a caller may wait for the index. Whoever neither owns the domain nor registered it first would see by
-/// the wait that a source gives a listed agent, hidden from them or not.
+/// Whether the response to a caller may wait for the index. A caller that neither owns the domain nor registered it
+/// first would learn from the wait that a source gives a listed agent, hidden from it or not.
 fn may_see_wait(caller: &Caller, row: &domain::Model, registered: &DomainSources) -> bool {
     let is_own = caller.is(registered.owner) || caller.is(row.account_id);
     is_own || caller.may(Permission::SeeAll)
@@ -301,7 +295,7 @@ async fn assign_to_owner(
     Ok(())
 }
 
-/// Sets an agent's submitter to the first account that still has registered one of its sources.
+/// Sets an agent's submitter to the first account that is still a registrant of one of its sources.
 async fn update_submitter(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -353,14 +347,13 @@ async fn end_domain(
     commit_ledger(context, write, ledger).await
 }
 
-/// The registrations that an account withdraws.
 struct Withdrawal<'a> {
     by: &'a Account,
     /// The sources whose registration it withdraws.
     withdrawn: Vec<i64>,
     /// The sources that end with it: those without another registrant, and the entries of such catalogs.
     ending: Vec<i64>,
-    /// Whether the response waits until the index shows what follows.
+    /// Whether the response waits until the index shows the consequences.
     waits: bool,
 }
 

@@ -15,9 +15,6 @@ use crate::paging::{PageRequest, cut, page_size};
 
 /// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
 /// no more events yet.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::ReadEvents`].
 pub async fn event_list(
     context: &Context,
     caller: &Caller,
@@ -48,11 +45,8 @@ pub async fn event_list(
     })
 }
 
-/// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was read,
-/// shown or not, so that none is read twice.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::ReadEvents`].
+/// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was
+/// read, shown or not, so that none is read twice.
 pub async fn events_after(
     context: &Context,
     caller: &Caller,
@@ -75,10 +69,7 @@ pub async fn events_after(
     }
 }
 
-/// Requests a rebuild of the index, in the background, while the old one serves.
-///
-/// # Errors
-/// `Forbidden` for anyone but an admin.
+/// Requests a rebuild of the index in the background, while the old one serves.
 pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError> {
     let admin = caller.demand(Permission::Administer)?;
     tracing::info!(act = "reindex", actor = admin.name, "done");
@@ -86,8 +77,8 @@ pub async fn reindex(context: &Context, caller: &Caller) -> Result<(), AppError>
     Ok(())
 }
 
-/// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller may not
-/// read at all.
+/// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller
+/// may not read at all.
 fn view(caller: &Caller, row: event::Model) -> Option<Event> {
     use EventKind::{
         AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
@@ -111,12 +102,12 @@ fn view(caller: &Caller, row: event::Model) -> Option<Event> {
     if kind == SignInRefused && !reads_accounts {
         return None;
     }
-    // What accounts and groups consist of is told to those who may read them.
+    // The content of accounts and groups is shown only to those who may read them.
     let mut data = match is_about_people && !reads_accounts {
         true => Value::Object(Map::new()),
         false => serde_json::from_str(&row.data).unwrap_or_default(),
     };
-    // Where somebody comes from as well.
+    // So is the network that a session comes from.
     if let (SessionBegun, false, Value::Object(members)) = (kind, reads_accounts, &mut data) {
         members.remove("address");
     }

@@ -33,9 +33,9 @@ use crate::paging::{PageRequest, not_empty};
 
 /// Events read at once for a stream.
 const BATCH: u32 = 100;
-/// How often a stream on which nothing happens makes sure that its token is still good.
+/// How often an idle stream checks that its token is still valid.
 const CHECKED_EVERY: Duration = Duration::from_millis(500);
-/// After so many checks without an event a comment keeps the connection open: every 15 seconds.
+/// After this many checks without an event a comment keeps the connection open: every 15 seconds.
 const SILENT_CHECKS: u32 = 30;
 
 /// Which events.
@@ -78,7 +78,7 @@ pub async fn event_list(
         page_size,
         page_token,
     } = query.0;
-    // Only a stream goes on after it; what is no number is refused in any case.
+    // Only a stream continues after it; an invalid number is refused in any case.
     let last = last_event_id(&request)?;
     if !wants_stream(&request) {
         let page = PageRequest {
@@ -182,7 +182,6 @@ fn stream(
     Ok(answer)
 }
 
-/// One open stream.
 struct Feed {
     context: Arc<Context>,
     caller: Caller,
@@ -203,14 +202,14 @@ impl Feed {
         })
     }
 
-    /// The next part of the stream; `None` where it ends. A client comes back with `Last-Event-ID`.
+    /// The next part of the stream; `None` if it ends. A client resumes with `Last-Event-ID`.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.begun {
             self.begun = true;
-            // Sent at once, so that the caller sees that it is heard.
+            // Sent at once, so that the caller sees that the stream is open.
             return Some(Bytes::from_static(b"retry: 3000\n\n"));
         }
-        // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
+        // Marked as seen before reading, so that a change in the meantime wakes the next wait.
         self.signal.borrow_and_update();
         loop {
             let position = &mut self.position;
@@ -218,7 +217,7 @@ impl Feed {
             let events = events
                 .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
                 .ok()?;
-            // After reading and before sending: what is read while a token ends is not sent any more.
+            // After reading and before sending: what is read while a token ends is not sent.
             self.authenticate_again().await?;
             if !events.is_empty() {
                 return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
@@ -229,7 +228,7 @@ impl Feed {
         }
     }
 
-    /// Waits until something may have happened, or says that nothing did for a while; `None` where the stream ends.
+    /// Waits until something may have happened, or returns `false` after an idle time; `None` if the stream ends.
     async fn something_happens(&mut self) -> Option<bool> {
         for _ in 0..SILENT_CHECKS {
             match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
@@ -241,8 +240,8 @@ impl Feed {
         Some(false)
     }
 
-    /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may
-    /// no longer read them.
+    /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may no
+    /// longer read events.
     async fn authenticate_again(&mut self) -> Option<()> {
         if let Some(token) = &self.token {
             self.caller = authenticate(&self.context, token).await.ok()?;

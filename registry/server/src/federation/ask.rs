@@ -1,4 +1,4 @@
-//! Asks all peers at once, within one deadline.
+//! Queries all peers at once, within one deadline.
 
 use std::time::Duration;
 
@@ -12,19 +12,17 @@ use crate::config::PeerConfig;
 use crate::context::Context;
 use crate::federation::checked::checked;
 
-/// The most results that are taken from one peer, which is what ARD lets a page have.
+/// Maximum number of results accepted from one peer, which is what ARD allows on a page.
 const RESULTS: u32 = 100;
-/// The largest answer of a peer, in bytes.
+/// Maximum size of an answer of a peer, in bytes.
 const MAX_ANSWER: usize = 2 * 1024 * 1024;
 
-/// What a peer has found.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerAnswer {
-    /// Its results, as far as they can be believed to be results, best first.
+    /// Its valid results, best first.
     pub(crate) results: Vec<SearchResult>,
 }
 
-/// What all peers have found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The answers, in the order of the peers' names.
@@ -33,7 +31,8 @@ pub(crate) struct Asked {
     pub(crate) missing: Vec<String>,
 }
 
-/// Asks every peer that may know what the caller searches for. No credential is passed on, and no peer asks further ones.
+/// Queries every peer that may receive the caller's searches. No credential is passed on, and no peer queries further
+/// ones.
 pub(crate) async fn ask_peers(context: &Context, caller: &Caller, query: &Query) -> Asked {
     let mut asked = Asked::default();
     let config = &context.config.federation;
@@ -69,7 +68,7 @@ pub(crate) async fn ask_peers(context: &Context, caller: &Caller, query: &Query)
     asked
 }
 
-/// What one peer has found; `None` where it is left alone for now, or has failed.
+/// The results of one peer; `None` if it is left alone for now, or has failed.
 async fn answer_of(
     context: &Context,
     fetcher: &Fetcher,
@@ -103,12 +102,10 @@ async fn answer_of(
     }
 }
 
-/// Why a peer gave nothing.
 enum NoAnswer {
-    /// It refused this query, with this status. That says nothing about the next one, so nobody can have a peer left alone by
-    /// queries that it does not take.
+    /// It refused this query, with this status. That says nothing about the next one, so no caller can have a peer left
+    /// alone by queries that it refuses.
     Refused(u16),
-    /// It failed.
     Failed(String),
 }
 

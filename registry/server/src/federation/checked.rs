@@ -1,5 +1,5 @@
-//! What a peer calls a result, checked before anybody sees it: only members that are known, within bounds, of a publisher
-//! that this registry does not deny, and at addresses that the guard of `[federation]` lets pass.
+//! Checks a peer's results before anyone sees them: only known members, within bounds, of a publisher that this
+//! registry does not deny, and at addresses that the guard of `[federation]` allows.
 
 use a2a_crawler::catalog::{domain_of_identity, is_publisher};
 use a2a_crawler::guard::Guard;
@@ -12,20 +12,20 @@ use crate::catalog_entry::publisher_of;
 use crate::config::PeerConfig;
 use crate::context::Context;
 
-/// The longest identifier, in bytes.
+/// Maximum length of an identifier, in bytes.
 const MAX_IDENTIFIER: usize = 512;
 /// The longest text of any member, in characters; a longer one is cut.
 const MAX_TEXT: usize = 2_000;
-/// The most values of a list; the rest is left out.
+/// Values of a list; the rest is left out.
 const MAX_VALUES: usize = 32;
-/// What results of peers say in their metadata: nobody here has reviewed them.
+/// The member of a peer result's metadata which says that no one here has reviewed it.
 const REVIEWED: &str = "reviewed";
-/// The metadata that is taken: what a card says of its own interfaces, as texts and as true or false. What only this registry
-/// can know of an agent, such as its lifecycle and level of trust, is not.
+/// The accepted metadata: what a card says of its own interfaces, as texts and booleans. What only this registry can
+/// know of an agent, such as its lifecycle and level of trust, is not accepted.
 const TEXTS: [&str; 3] = ["a2aProtocolVersion", "a2aTransports", "authSchemes"];
 const FLAGS: [&str; 3] = ["a2aStreaming", "a2aPushNotifications", "a2aExtendedCard"];
 
-/// The result, marked as not reviewed; `None` where it cannot be taken.
+/// The result, marked as not reviewed; `None` if it is not acceptable.
 pub(super) fn checked(
     context: &Context,
     guard: &Guard,
@@ -54,7 +54,8 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
     let url = text("url").and_then(|url| guard.check_url(url).ok())?;
     let media_type =
         text("type").filter(|kind| kind.contains('/') && kind.len() <= MAX_IDENTIFIER)?;
-    // Its own results come back from a peer that asks others although it was told not to; or a peer calls its own ours.
+    // Our own results come back from a peer that queries others despite being told not to; or a peer calls its own
+    // results ours.
     let is_ours = text("source").is_some_and(|source| is_ours(own, base, source));
     if is_ours || own.host_str() == Some(publisher) {
         return None;
@@ -92,9 +93,9 @@ fn read(guard: &Guard, base: &str, own: &Url, result: &Value) -> Option<SearchRe
     })
 }
 
-/// Whether an address is of this registry, however it is spelled: its host with any scheme and port, and this machine's names for
-/// itself, which are no address of a registry for whoever reads them. A peer that the operator has set on the same host is
-/// another registry.
+/// Whether an address is of this registry, however it is spelled: its host with any scheme and port, and names of the
+/// local machine, which are no registry's address for a reader elsewhere. A peer that the operator has set on the same
+/// host is another registry.
 fn is_ours(own: &Url, base: &str, address: &str) -> bool {
     let Some(named) = HostAndPort::of(address) else {
         return false;
@@ -105,7 +106,7 @@ fn is_ours(own: &Url, base: &str, address: &str) -> bool {
     own.as_ref() == Some(&named) || (is_local && !is_peer)
 }
 
-/// The host of every name and address of a machine for itself.
+/// The common spelling of the local machine's names and addresses.
 const LOCAL: &str = "localhost";
 
 /// A host and port, in one spelling.
@@ -116,7 +117,7 @@ struct HostAndPort {
 }
 
 impl HostAndPort {
-    /// The host and port of a URL, or of what is one but for its scheme.
+    /// The host and port of a URL, or of a URL without its scheme.
     fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         let whole = || Url::parse(text).ok().filter(Url::has_host);
@@ -158,13 +159,12 @@ fn is_aligned(publisher: &str, manifest: Option<&Value>) -> bool {
     identity.and_then(domain_of_identity).as_deref() == Some(publisher)
 }
 
-/// A time, as this registry writes times.
 fn moment(text: &str) -> Option<String> {
     let at: Timestamp = text.parse().ok()?;
     Some(at.to_rfc3339())
 }
 
-/// Who a peer says publishes a result, if that is the domain in its identifier.
+/// The publisher of a result according to the peer, if that is the domain in its identifier.
 fn publisher_object(
     domain: &str,
     publisher: Option<&Value>,
@@ -178,7 +178,7 @@ fn publisher_object(
     })
 }
 
-/// The members of the metadata that are taken, and that nobody here has reviewed the result.
+/// The accepted members of the metadata, and that no one here has reviewed the result.
 fn metadata(metadata: Option<&Value>, cut: impl Fn(&str) -> String) -> Map<String, Value> {
     let member = |name: &str| metadata?.get(name);
     let text = |name: &'static str| Some((name, Value::String(cut(member(name)?.as_str()?))));

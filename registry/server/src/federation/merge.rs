@@ -1,4 +1,5 @@
-//! One list of several: scores of different registries cannot be compared, so their ranks are (reciprocal rank fusion).
+//! Merges several lists into one: scores of different registries cannot be compared, but their ranks can (reciprocal
+//! rank fusion).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -8,15 +9,14 @@ use a2a_registry_api::ard::SearchResult;
 /// How much the first ranks differ: the usual constant of reciprocal rank fusion.
 const SMOOTHING: f64 = 60.0;
 
-/// A result of the merged list.
 struct Merged {
     rank: f64,
     own: bool,
     result: SearchResult,
 }
 
-/// Merges this registry's results with those of its peers: each identifier once, as this registry has it or else the first
-/// peer.
+/// Merges this registry's results with those of its peers: each identifier once, as this registry has it, or else the
+/// first peer.
 pub(crate) fn merge(own: Vec<SearchResult>, peers: Vec<Vec<SearchResult>>) -> Vec<SearchResult> {
     let mut merged: BTreeMap<String, Merged> = BTreeMap::new();
     let own_list = std::iter::once((true, own));

@@ -1,5 +1,5 @@
-//! Federation (ARD section 6): the peers of this registry are searched too, and what they say is taken for what it is, the
-//! word of somebody else.
+//! Federation (ARD section 6): the peers of this registry are searched too, and their results are treated as
+//! third-party claims.
 
 mod ask;
 mod checked;
@@ -20,13 +20,14 @@ use crate::config::PeerConfig;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// The most candidates that are listed.
+/// Maximum number of candidates in a list.
 const CANDIDATES: usize = 100;
-/// The most rows that are read for them: some are of denied domains, or of registries that are peers already.
+/// Maximum number of rows that are read for them: some are of denied domains, or of registries that are peers already.
 const CANDIDATE_ROWS: u64 = 1_000;
 
-/// The peers of this registry, for a client that asks them itself. Their names are of this registry, which may give none in
-/// the domain of another; one that no identifier can have, as an address of IPv6, names no peers.
+/// The peers of this registry, for a client that queries them itself. Their identifiers are under this registry's own
+/// host, because it may give none in the domain of another; a host that cannot be part of an identifier, such as an
+/// IPv6 address, names no peers.
 pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
     let own = Url::parse(&context.config.public_url()).ok();
     let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -45,10 +46,7 @@ pub(crate) fn referrals(context: &Context) -> Vec<Referral> {
     referral.collect()
 }
 
-/// The peers, how they do, and the registries that could be peers.
-///
-/// # Errors
-/// Where the database fails.
+/// The peers with their state, and the registries that could be peers.
 pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
     let now = context.uptime();
     let configured = &context.config.federation.peers;
@@ -63,7 +61,7 @@ pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
         }
     });
     let mut named = peer_candidates(&context.store, CANDIDATE_ROWS).await?;
-    // A domain may name one in both of its catalogs.
+    // A domain may name a registry in both of its catalogs.
     named.dedup_by(|next, row| next.identifier == row.identifier);
     let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
     let candidates = named.into_iter().filter_map(|row| {
@@ -87,7 +85,6 @@ pub(crate) async fn peers(context: &Context) -> Result<PeerList, AppError> {
     })
 }
 
-/// Whether there are peers to ask.
 pub(crate) fn has_peers(context: &Context) -> bool {
     !context.config.federation.peers.is_empty()
 }

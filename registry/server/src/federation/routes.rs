@@ -1,4 +1,4 @@
-//! The peers of this registry, for those who run it.
+//! The peers of this registry, for operators.
 
 use a2a_registry_api::PeerList;
 use actix_web::http::StatusCode;

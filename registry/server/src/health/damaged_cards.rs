@@ -1,4 +1,4 @@
-//! Reports stored cards whose bytes were found not to have their digest: in the log, and as one event for each version.
+//! Reports stored cards whose bytes do not match their digest: in the log, and as one event for each version.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_store::{Handle as _, agents, events, versions};
@@ -11,17 +11,13 @@ use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Digests reported in one go.
 const DIGESTS: usize = 50;
 
-/// Versions reported in one transaction.
+/// Versions in one transaction.
 const VERSIONS: u64 = 200;
 
-/// Reports every damaged body that was noted and not reported yet. A version that any process has reported before gets no
-/// second event.
-///
-/// # Errors
-/// Where the database fails; the next call goes on with what is left.
+/// Reports every damaged body that was noted and not reported yet. A version that any process has reported before gets
+/// no second event. If the database fails, the next call continues with what is left.
 pub async fn report_damaged_cards(context: &Context) -> Result<(), AppError> {
     let damaged = context.store.damaged_bodies();
     loop {
@@ -36,7 +32,6 @@ pub async fn report_damaged_cards(context: &Context) -> Result<(), AppError> {
     }
 }
 
-/// Reports every version that has these bytes.
 async fn report_body(context: &Context, digest: &str) -> Result<(), AppError> {
     let mut after = Uuid::nil();
     loop {

@@ -10,7 +10,7 @@ use crate::error::AppError;
 /// How long the bytes of a retired agent's cards are stored; ids, digests, decisions and events stay.
 pub const BODY_RETENTION: i64 = 90 * DAY;
 
-/// Days for which it is kept what policies on a dry run would have changed.
+/// Days for which the changes that policies on a dry run would have made are stored.
 pub const DRY_RUN_DAYS: i32 = 90;
 
 /// Frees expired cache entries, which caches themselves do only while they are used.
@@ -22,9 +22,6 @@ pub fn forget_ended(context: &Context) {
 }
 
 /// Deletes a bounded number of expired rows; returns whether there may be more.
-///
-/// # Errors
-/// Where the database fails; nothing is deleted then.
 pub async fn housekeep(context: &Context) -> Result<bool, AppError> {
     let now = context.now();
     let write = context.store.write().await?;

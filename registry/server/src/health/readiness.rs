@@ -27,7 +27,7 @@ const CHECK_LIMIT: Duration = Duration::from_millis(1500);
 const PROBE: &str = "ready";
 const PROBE_BYTES: usize = 16 * 1024;
 
-/// For this long the result of a disk check is reused: anybody may request it, and it waits for the disk.
+/// How long the result of a disk check is reused: anyone may request it, and it waits for the disk.
 const PROBED_FOR: i64 = SECOND;
 
 /// Readiness of a process.
@@ -42,7 +42,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// The same without what the checks have found, which tells how much the registry does and holds.
+    /// The same without the findings of the checks, which tell how much the registry does and holds.
     #[must_use]
     pub fn without_details(mut self) -> Self {
         for check in &mut self.checks {
@@ -64,8 +64,8 @@ pub struct Check {
     pub detail: String,
 }
 
-/// Checks database, index, disk and policies, and reports how far the decisions by changed rules are, damaged cards, the
-/// circuit breaker, and models if there are any.
+/// Checks database, index, disk and policies, and reports the progress of the decisions by changed rules, damaged
+/// cards, the circuit breaker, and models if there are any.
 pub async fn readiness(context: &Context) -> Readiness {
     let mut checks = Vec::new();
     let mut check = |name: &str, outcome: Result<String, String>| {
@@ -89,7 +89,7 @@ pub async fn readiness(context: &Context) -> Readiness {
     check("index", index);
     check("disk", disk);
     check("policies", context.policies.standing());
-    // Requests are served meanwhile, and nothing is shown that the rules forbid.
+    // Requests are served in the meantime, and nothing is shown that the rules forbid.
     check("rules", Ok(context.rules_progress.sentence()));
     check("cards", Ok(damaged_cards(context)));
     check("crawler", Ok(crawler_standing(context)));
@@ -104,7 +104,6 @@ pub async fn readiness(context: &Context) -> Readiness {
     }
 }
 
-/// Whether the database answers a query like those of callers.
 async fn database(context: &Context) -> Result<String, String> {
     let Err(error) = agents::agents_walk(&context.store, None, 1).await else {
         return Ok("answers".into());
@@ -154,8 +153,8 @@ fn crawler_standing(context: &Context) -> String {
     }
 }
 
-/// How many stored cards were found damaged. All others are served, so it never makes a process unready. Which ones they
-/// are is not for everybody.
+/// How many stored cards were found damaged. All others are served, so it never makes a process unready. Their names
+/// are not public.
 fn damaged_cards(context: &Context) -> String {
     match context.damaged_cards() {
         0 => "no stored card was found damaged".into(),
@@ -172,7 +171,6 @@ fn damaged_cards(context: &Context) -> String {
     }
 }
 
-/// Whether a file can be written to the data folder.
 async fn disk(context: &Context) -> Result<String, String> {
     let path = context.config.store.data_dir.join(PROBE);
     let mut last = Arc::clone(&context.disk.0).lock_owned().await;
@@ -183,7 +181,7 @@ async fn disk(context: &Context) -> Result<String, String> {
     let outcome = match known {
         Some((_, outcome)) => outcome.clone(),
         None => {
-            // The caller may disconnect meanwhile; the next one checks after this check has ended.
+            // The caller may disconnect in the meantime; the next one checks after this check has ended.
             let check = tokio::task::spawn_blocking(move || {
                 let outcome = probe(&path).map_err(|error| error.to_string());
                 *last = Some((now, outcome.clone()));

@@ -66,7 +66,7 @@ pub async fn readyz(
     if !sees_details {
         readiness = readiness.without_details();
     }
-    // From here on new connections are refused; those that still ask shall go elsewhere.
+    // From here on new connections are refused; load balancers should send the remaining clients elsewhere.
     readiness.ready &= !state.shutdown.is_cancelled();
     if readiness.ready {
         return answer::json(StatusCode::OK, &readiness);
@@ -116,18 +116,11 @@ pub async fn metrics(
     }
 }
 
-/// What answers where there are no metrics.
-///
-/// # Errors
-/// `not-found`, always.
+/// The handler for an address without metrics.
 pub async fn no_metrics() -> Result<HttpResponse, Problem> {
     Err(AppError::no_address().into())
 }
 
-/// What this process has counted.
-///
-/// # Errors
-/// `internal` where it cannot be written.
 pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Problem> {
     let index = state.context.index();
     let applied_seq = index.applied_seq();
@@ -143,8 +136,8 @@ pub async fn metrics_text(state: web::Data<State>) -> Result<HttpResponse, Probl
     open_metrics(text)
 }
 
-/// Whether a caller sees more than the process itself; never while the database does not answer, which is what it asks about
-/// and knows its token.
+/// Whether a caller sees more than the process itself; never while the database does not respond, because it
+/// authenticates the token.
 fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
     match auditor {
         Ok(auditor) => Ok(auditor.is_permitted),
@@ -153,7 +146,7 @@ fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result
     }
 }
 
-/// The event streams and streams of tasks that are open.
+/// Open event streams and streams of tasks.
 fn open_streams(state: &State) -> i64 {
     i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, reports damaged cards, and writes
-//! down refused sign-ins.
+//! Upkeep in the background: derives the cards of older builds again, deletes expired rows, reports damaged cards, and
+//! writes events of refused sign-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,15 @@ use crate::crawl::derivation::derive_again;
 use crate::health::damaged_cards::report_damaged_cards;
 use crate::health::housekeeping::{forget_ended, housekeep};
 
-/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// How often expired rows are deleted.
 const HOUSEKEEPING: Duration = Duration::from_secs(3600);
 
-/// How often the memory of expired cache entries is freed, and refused sign-ins are written down.
+/// How often the memory of expired cache entries is freed, and events of refused sign-ins are written.
 const EACH_MINUTE: Duration = Duration::from_secs(60);
 
-/// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards all the while.
+/// Derives old cards again, page by page, then deletes expired rows; frees memory and reports damaged cards throughout.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -37,7 +36,6 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
     })
 }
 
-/// Reports damaged cards as they are found.
 async fn report_damage(context: &Context, cancel: &CancellationToken) {
     while !cancel.is_cancelled() {
         let reported = report_damaged_cards(context).await;

@@ -9,23 +9,21 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::error::AppError;
 use crate::http::problem::Problem;
 
-/// One path pattern and its methods.
 struct RouteMethods {
     pattern: ResourceDef,
     methods: BTreeSet<String>,
     allow: String,
 }
 
-/// All path patterns of the server with their methods.
 pub struct Addresses {
-    /// The most specific patterns first, so that a verb matches before the identifier it follows.
+    /// The most specific patterns first, so that a verb matches before the identifier that it follows.
     table: Vec<RouteMethods>,
-    /// The pattern of each handler that has a name of its own.
+    /// The pattern of each handler that has a name.
     by_handler: HashMap<String, String>,
 }
 
 impl Addresses {
-    /// Of handlers, each with its name, method and pattern, and of further patterns with their methods.
+    /// From handlers, each with its name, method and pattern, and further patterns with their methods.
     pub fn new<'a>(
         handlers: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
         plain: &[(&str, &str)],
@@ -62,7 +60,6 @@ impl Addresses {
             .is_some_and(|entry| entry.methods.contains("GET"))
     }
 
-    /// The pattern of the handler with that name.
     pub fn pattern_of(&self, handler: &str) -> Option<&str> {
         self.by_handler.get(handler).map(String::as_str)
     }
@@ -105,9 +102,6 @@ fn literal_length(pattern: &str) -> usize {
 }
 
 /// The response without a route: 204 to `OPTIONS`, 405 if the path has other methods, else 404.
-///
-/// # Errors
-/// `wrong-method` and `not-found`.
 pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
     let addresses = request.app_data::<&'static Addresses>();
     let Some(entry) = addresses.and_then(|addresses| addresses.find(request.path())) else {
@@ -122,11 +116,7 @@ pub async fn unrouted(request: HttpRequest) -> Result<HttpResponse, Problem> {
     Err(Problem::wrong_method(allow))
 }
 
-/// Refuses a request that reached `…/{agent}` although its path ends with a verb, written as one, that
-/// takes another method.
-///
-/// # Errors
-/// `wrong-method`.
+/// Refuses a request that reached `…/{agent}` although its path ends with an unescaped verb that takes another method.
 pub fn refuse_verb_of_other_method(request: &HttpRequest, raw: &str) -> Result<(), Problem> {
     let verb = raw.rsplit(['/', ':']).next().unwrap_or_default();
     // Only an unescaped colon begins a verb; the last part of the path decides.

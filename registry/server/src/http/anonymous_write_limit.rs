@@ -15,20 +15,19 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::http::client_address::network;
 
-/// The most addresses, or other keys, stored at once. If more write in one minute, all of them wait.
+/// Maximum number of addresses, or other keys, stored at once. If more write in one minute, all of them wait.
 const MAX_ADDRESSES: usize = 100_000;
 
 type Limiter<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Tick>>;
 
-/// Counts by keys, of which it knows a bounded number. It uses monotonic time: a clock that is set back must not make a
-/// caller wait for a year.
+/// Counts by a bounded number of keys. It uses monotonic time: a clock that is set back must not make a caller wait for
+/// a year.
 pub struct KeyedLimit<K: Key> {
     limiter: Limiter<K>,
     ticks: Ticks,
     max_keys: usize,
 }
 
-/// What is counted by.
 pub trait Key: Hash + Eq + Clone {}
 
 impl<K: Hash + Eq + Clone> Key for K {}
@@ -42,7 +41,6 @@ impl<K: Key> std::fmt::Debug for KeyedLimit<K> {
 }
 
 impl<K: Key> KeyedLimit<K> {
-    /// Nothing is counted yet.
     pub fn new(quota: Quota, context: &Arc<Context>) -> Self {
         let context = Arc::clone(context);
         let ticks = move || u64::try_from(context.uptime().as_micros()).unwrap_or(u64::MAX);
@@ -63,10 +61,7 @@ impl<K: Key> KeyedLimit<K> {
         }
     }
 
-    /// Counts one.
-    ///
-    /// # Errors
-    /// The seconds after which the next one is admitted.
+    /// The error is the seconds after which the next request is admitted.
     pub fn admit(&self, key: &K) -> Result<(), u32> {
         if self.limiter.len() >= self.max_keys {
             self.limiter.retain_recent();
@@ -76,7 +71,7 @@ impl<K: Key> KeyedLimit<K> {
         }
         self.limiter.check_key(key).map_err(|refusal| {
             let wait = refusal.wait_time_from(self.ticks.now());
-            // Between 1 and 60 by the quota, so that nothing is cut off.
+            // Between 1 and 60 by the quota, so that the cast loses nothing.
             (wait.as_secs_f64().ceil() as u32).max(1)
         })
     }
@@ -87,16 +82,11 @@ impl<K: Key> KeyedLimit<K> {
 pub struct AnonymousWriteLimit(KeyedLimit<IpAddr>);
 
 impl AnonymousWriteLimit {
-    /// The limit of the configuration, per minute and address.
     pub fn new(context: &Arc<Context>) -> Self {
         let per_minute = context.config().limits.anonymous_writes_per_minute;
         Self(KeyedLimit::new(quota(per_minute), context))
     }
 
-    /// Counts one write of that address.
-    ///
-    /// # Errors
-    /// `TooManyRequests`, with the seconds after which the next one is admitted.
     pub fn admit(&self, address: IpAddr) -> Result<(), AppError> {
         self.0.admit(&network(address)).map_err(refused)
     }

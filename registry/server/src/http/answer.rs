@@ -11,21 +11,15 @@ use crate::http::conditional::conditional;
 use crate::http::problem::Problem;
 use crate::memory::agents::RenderedJson;
 
-/// The default media type.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// `Cache-Control` of responses that caches may store, but revalidate before every use.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// A value as JSON.
-///
-/// # Errors
-/// `internal` where it cannot be written.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
     let body = encode(value)?;
     Ok(bytes(status, Bytes::from(body)))
 }
 
-/// A response of JSON that is already rendered.
 pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
     HttpResponse::build(status)
         .insert_header((header::CONTENT_TYPE, JSON))
@@ -33,15 +27,12 @@ pub fn bytes(status: StatusCode, body: Bytes) -> HttpResponse {
         .body(body)
 }
 
-/// One resource as JSON with an entity tag, or 304 if the caller has it already.
-///
-/// # Errors
-/// `internal` where it cannot be written.
+/// One resource as JSON with an entity tag, or 304 if the caller already has it.
 pub fn resource(request: &HttpRequest, value: &impl Serialize) -> Result<HttpResponse, Problem> {
     Ok(rendered(request, &RenderedJson::of(value)?))
 }
 
-/// As [`resource`], for one that is already rendered.
+/// As [`resource`], for a resource that is already rendered.
 pub(crate) fn rendered(request: &HttpRequest, value: &RenderedJson) -> HttpResponse {
     conditional(request, &value.tag, REVALIDATE, || {
         HttpResponse::Ok()
@@ -54,15 +45,12 @@ fn encode(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| AppError::internal(error.to_string()).into())
 }
 
-/// A resource as it is after a change, with the entity tag for the next one.
-///
-/// # Errors
-/// `internal` where it cannot be written.
+/// A resource after a change, with the entity tag for the next change.
 pub fn changed(value: &impl Serialize) -> Result<HttpResponse, Problem> {
     Ok(changed_rendered(RenderedJson::of(value)?))
 }
 
-/// As [`changed`], for one that is already rendered.
+/// As [`changed`], for a resource that is already rendered.
 pub(crate) fn changed_rendered(rendered: RenderedJson) -> HttpResponse {
     let mut answer = bytes(StatusCode::OK, rendered.body);
     if let Ok(tag) = HeaderValue::from_str(&rendered.tag) {
@@ -71,10 +59,7 @@ pub(crate) fn changed_rendered(rendered: RenderedJson) -> HttpResponse {
     answer
 }
 
-/// A response of JSON with a secret, which no cache may store.
-///
-/// # Errors
-/// `internal` where it cannot be written.
+/// A JSON response with a secret, which no cache may store.
 pub fn secret(status: StatusCode, value: &impl Serialize) -> Result<HttpResponse, Problem> {
     let mut answer = json(status, value)?;
     answer

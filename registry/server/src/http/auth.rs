@@ -22,12 +22,12 @@ use crate::http::refusals::record_refusal;
 use crate::http::state::state;
 use crate::providers::Providers;
 
-/// Any caller, with or without a token. An invalid token is refused even where none is needed.
+/// Any caller, with or without a token. An invalid token is refused even if none is needed.
 #[derive(Debug, Clone)]
 pub struct Anyone(pub Caller);
 
-/// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header
-/// that is meant for one agent to every host of the same HTTP client.
+/// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header that
+/// is meant for one agent to every host of the same HTTP client.
 #[derive(Debug, Clone)]
 pub struct CardReader(pub Caller);
 
@@ -39,8 +39,8 @@ pub struct ForeignAuthorization;
 #[derive(Debug, Clone)]
 pub struct AnyoneWriting(pub Caller);
 
-/// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of somebody who
-/// only reads changes nothing. Those without a token are counted by address.
+/// A caller who may request a visit: anyone, and accounts with [`Permission::Register`], so that a read-only token
+/// changes nothing. Those without a token are counted by address.
 #[derive(Debug, Clone)]
 pub struct AnyoneAsking(pub Caller);
 
@@ -48,25 +48,21 @@ pub struct AnyoneAsking(pub Caller);
 #[derive(Debug, Clone)]
 pub struct Registrant(pub Caller);
 
-/// Any account, whatever it may do.
+/// Any account, whatever its permissions.
 #[derive(Debug, Clone)]
 pub struct SignedIn(pub Caller);
 
-/// An account that has the permission.
 #[derive(Debug, Clone)]
 pub struct Require<P>(pub Caller, PhantomData<P>);
 
-/// As [`Anyone`], for an answer of which only accounts with the permission get all.
+/// As [`Anyone`], for a response that only accounts with the permission get in full.
 #[derive(Debug, Clone, Copy)]
 pub struct PermissionCheck<P> {
-    /// Whether the caller has the permission.
     pub is_permitted: bool,
     permission: PhantomData<P>,
 }
 
-/// A permission as a type.
 pub trait Needed: 'static {
-    /// The permission.
     const PERMISSION: Permission;
 }
 
@@ -85,19 +81,12 @@ macro_rules! needed {
 needed! {
     /// [`Permission::Read`], which every account has, unless its token is for something else.
     Read
-    /// [`Permission::Register`]
     Register
-    /// [`Permission::SeeAll`]
     SeeAll
-    /// [`Permission::Curate`]
     Curate
-    /// [`Permission::Approve`]
     Approve
-    /// [`Permission::ReadEvents`]
     ReadEvents
-    /// [`Permission::ReadAccounts`]
     ReadAccounts
-    /// [`Permission::Administer`]
     Administer
 }
 
@@ -113,10 +102,7 @@ impl<P> Deref for Require<P> {
 type ExtractorFuture<T> =
     Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
 
-/// The token of a request.
-///
-/// # Errors
-/// `unauthenticated` where there is an `Authorization` that is no bearer token, or more than one.
+/// The token of a request. Refuses an `Authorization` that is no bearer token, and more than one.
 pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     let mut lines = request.headers().get_all(header::AUTHORIZATION);
     let Some(line) = lines.next() else {
@@ -137,10 +123,7 @@ pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Authenticates who sends a request, by the secret of a token or an access token. A refusal is recorded.
-///
-/// # Errors
-/// As [`authenticate`].
+/// Authenticates the sender of a request by the secret of a token or an access token. A refusal is recorded.
 pub(crate) async fn authenticate_request(
     request: &HttpRequest,
     token: &str,
@@ -176,14 +159,11 @@ fn caller<T: 'static>(
     Either::Right(known.boxed_local())
 }
 
-/// The caller by whom a request was judged, from its headers.
+/// The caller that was authorized for a request by its headers.
 struct Judged(Caller);
 
-/// Refuses a request whose caller may do something else by the time that its body has come, which a client can delay: a
-/// token that is revoked, or an account that is disabled or has other roles, counts as it is at the end of the request.
-///
-/// # Errors
-/// `unauthenticated`.
+/// Authorizes a request again once its body has arrived, which a client can delay: a token that was revoked, or an
+/// account that was disabled or has other roles, counts as it is at the end of the request.
 pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
     let judged = request
         .extensions()
@@ -215,8 +195,8 @@ fn means_us(request: &HttpRequest) -> bool {
         })
 }
 
-/// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator;
-/// only a look-up distinguishes them from foreign ones.
+/// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator; only
+/// a look-up distinguishes them from foreign ones.
 fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Either::Left(ready(Ok(CardReader(Caller::default()))));
@@ -239,10 +219,6 @@ fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
     Either::Right(known.boxed_local())
 }
 
-/// Counts a write without a token for its address.
-///
-/// # Errors
-/// `TooManyRequests`.
 pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppError> {
     if caller.account.is_some() {
         return Ok(());
@@ -255,9 +231,6 @@ pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<(), AppErro
 }
 
 /// Refuses a caller who may not register, and sets the network of one without a token.
-///
-/// # Errors
-/// `Unauthenticated` or `Forbidden` where registering needs a token; `TooManyRequests` where it does not.
 pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
     caller.demand_registration(&state(request)?.context.config().governance)?;
     admit_write(request, &caller)?;
@@ -265,9 +238,6 @@ pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Calle
 }
 
 /// Sets the network of a caller without an account.
-///
-/// # Errors
-/// `internal` where there is no state.
 pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller, AppError> {
     let config = state(request)?.context.config();
     let address = client_address(request, &config.server.trusted_proxies);

@@ -24,7 +24,7 @@ use crate::http::whole_numbers::plain_integers;
 #[derive(Debug, Clone)]
 pub struct Body<T>(pub T);
 
-/// As [`Body`], of at most so many bytes whatever `limits.json_bytes` says.
+/// As [`Body`], of at most `BYTES` bytes whatever `limits.json_bytes` says.
 #[derive(Debug, Clone)]
 pub struct BodyUpTo<T, const BYTES: usize>(pub T);
 
@@ -125,12 +125,11 @@ fn is_plain_json(request: &HttpRequest, headers: &HeaderMap) -> bool {
 }
 
 impl UnreadBody {
-    /// Whether the headers say that it is JSON without content coding.
+    /// Whether the headers declare JSON without content coding.
     pub fn is_json(&self) -> bool {
         is_plain_json(&self.request, self.request.headers())
     }
 
-    /// The body of a request.
     pub fn take(request: &HttpRequest, payload: &mut Payload) -> Self {
         let length = request.headers().get(header::CONTENT_LENGTH);
         let state = request.app_data::<actix_web::web::Data<State>>();
@@ -145,11 +144,7 @@ impl UnreadBody {
     }
 
     /// Reads the whole body: at most `limit` bytes, in at most `limits.body_seconds`. The caller is authenticated again
-    /// afterwards.
-    ///
-    /// # Errors
-    /// `too-large`, `request-timeout`, `invalid-request` where it breaks off, or `unauthenticated` where the caller may do
-    /// something else by then.
+    /// afterwards, and refused if its permissions have changed by then.
     pub async fn read(self, limit: usize) -> Result<BytesMut, Problem> {
         let seconds = self.limits.body_seconds;
         let request = self.request.clone();
@@ -205,9 +200,6 @@ fn broken(error: &PayloadError, limit: usize) -> Problem {
 }
 
 /// Reads JSON as a `T`.
-///
-/// # Errors
-/// `invalid-request`: not JSON, or with a pointer to the member that does not fit.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     refuse_nul(bytes)?;
     // Every body is an object; serde would also accept an array of its members in order.
@@ -226,7 +218,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             return Problem::invalid(pointer, without_position(&inner.to_string()));
         }
         if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
-            // JSON all the same: a choice of words was expected, and something else is there.
+            // Still valid JSON: one of several words was expected, and something else was found.
             let pointer = path_pointer(error.path());
             return Problem::invalid(pointer, "a value of this type does not belong here");
         }
@@ -267,17 +259,16 @@ fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The message without line and column: the pointer names the place better.
+/// The message without line and column: the pointer is more precise.
 fn without_position(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }
 
-/// RFC 6901 pointer to a member of the outermost object.
 pub fn pointer(member: &str) -> String {
     format!("/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
-/// RFC 6901 pointer to the place of a value.
+/// RFC 6901 pointer to a value.
 pub fn path_pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let segments = path.iter().map(|segment| match segment {

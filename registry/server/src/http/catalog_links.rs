@@ -1,4 +1,4 @@
-//! The header by which every page leads to the registry's catalog.
+//! The header by which every page links to the registry's catalog.
 
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 
@@ -12,7 +12,6 @@ impl CatalogLinks {
          type=\"application/ai-catalog+json\"",
     );
 
-    /// Adds the header to those of a page.
     pub fn head(self, headers: &mut HeaderMap) {
         headers.append(header::LINK, Self::HEADER);
     }

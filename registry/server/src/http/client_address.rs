@@ -44,7 +44,6 @@ pub fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr
     Some(peer)
 }
 
-/// Whether one of these networks has the address.
 pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }

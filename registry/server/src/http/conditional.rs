@@ -1,4 +1,4 @@
-//! Conditional requests: 304 instead of what the caller has already (RFC 9110 section 13).
+//! Conditional requests: 304 instead of what the caller already has (RFC 9110 section 13).
 
 use std::future::{Ready, ready};
 
@@ -48,9 +48,8 @@ pub(crate) fn conditional(
     response
 }
 
-/// Whether `If-None-Match` names this tag.
 fn has(request: &HttpRequest, tag: &str) -> bool {
-    // Most callers send back the one tag that they were given, and it need not be parsed.
+    // Most callers send back the one tag that they were given, which need not be parsed.
     match request.headers().get(IF_NONE_MATCH) {
         None => return false,
         Some(known) if known.as_bytes() == tag.as_bytes() => return true,

@@ -1,8 +1,8 @@
 //! A client's connection, closed when it makes no progress for too long.
 //!
-//! The server's library limits the arrival time of the first request on a connection, and nothing after that: one
-//! byte of a second request, or a response that is never read, would hold a connection for ever. So this limits the
-//! time between reads and writes of the socket itself, whatever the protocol.
+//! The server's library limits the arrival time of the first request on a connection, and nothing after that: one byte
+//! of a second request, or a response that is never read, would hold a connection forever. So this limits the time
+//! between reads and writes of the socket itself, whatever the protocol.
 
 use std::future::Future as _;
 use std::io;
@@ -26,7 +26,6 @@ pub struct ConnectionTimeouts {
     pub write: Duration,
 }
 
-/// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConnectionWait {
     Request,
@@ -47,7 +46,7 @@ pub struct Connection<T> {
 }
 
 impl<T> Connection<T> {
-    /// A connection that has just been opened.
+    /// Must be called when the connection has just been opened.
     pub fn new(stream: T, place: ConnectionSlot, patience: ConnectionTimeouts) -> Self {
         Self {
             stream,
@@ -64,7 +63,7 @@ impl<T> Connection<T> {
         self.since = Instant::now();
     }
 
-    /// Ready, with an error, once the time is up.
+    /// Ready with an error once the time is up.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         loop {
             ready!(self.timer.as_mut().poll(context));

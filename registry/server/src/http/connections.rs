@@ -1,4 +1,4 @@
-//! Limits of open connections, in all and for each address: a client that opens many must not use up the file
+//! Limits of open connections, in total and for each address: a client that opens many must not use up the file
 //! descriptors that other requests, the database and the index need.
 
 use std::collections::HashMap;
@@ -11,7 +11,6 @@ use crate::config::Config;
 use crate::descriptors::DescriptorBudget;
 use crate::http::client_address::{is_within, network};
 
-/// The count of open connections.
 #[derive(Debug)]
 pub struct Connections {
     most: usize,
@@ -51,7 +50,7 @@ impl Connections {
                 most,
                 "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
             );
-            // Where there are few, one address must not have all of them.
+            // If there are few, one address must not have all of them.
             most_per_address = most_per_address.min(most / 2).max(1);
         }
         Self {
@@ -62,7 +61,6 @@ impl Connections {
         }
     }
 
-    /// The most connections that are open at once.
     pub fn most(&self) -> usize {
         self.most
     }

@@ -1,34 +1,33 @@
-//! Cookies: the one of a session, the one that binds the form of signing in to a browser, and one for each attempt to sign in
-//! with an identity provider.
+//! Cookies: that of a session, that which binds the sign-in form to a browser, and one for each attempt to sign in with
+//! an identity provider.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{COOKIE, HeaderValue};
 
 /// The cookie with the secret of a session.
 pub const SESSION: &str = "__Host-a2a_session";
-/// The cookie that the form of signing in belongs to, before there is a session.
+/// The cookie of the sign-in form, before there is a session.
 pub const BEFORE: &str = "__Host-a2a_form";
 
-/// How the names of the cookies begin that hold attempts to sign in with an identity provider.
+/// The prefix of the cookies that hold attempts to sign in with an identity provider.
 pub const ATTEMPT: &str = "__Host-a2a_attempt_";
 
-/// The characters of a secret.
 const SECRET: usize = 43;
 /// Cookies with attempts that are read of one request. A browser has five of ours; no other host can add to them.
 const MAX_ATTEMPTS: usize = 20;
-/// The most characters of a cookie, as browsers have it.
+/// Maximum number of characters of a cookie in browsers.
 const MAX_VALUE: usize = 4096;
 
-/// A cookie to set with the response. The envelope adds it, whoever makes the response.
+/// A cookie to set with the response. The envelope adds it to any response.
 #[derive(Debug, Clone)]
 pub struct NewCookie(pub HeaderValue);
 
-/// Marks a response that depends on a session: nothing may store it.
+/// Marks a response that depends on a session, which nothing may store.
 #[derive(Debug, Clone, Copy)]
 pub struct Personal;
 
-/// The value of a cookie of the request, if it can be one of ours. Of several with the name the first one counts; no other
-/// host can set one with this prefix.
+/// The value of a cookie of the request, if it can be one of ours. Of several with the name the first one counts; no
+/// other host can set one with this prefix.
 pub fn cookie(request: &HttpRequest, name: &str) -> Option<String> {
     let (_, value) = pairs(request).find(|(key, _)| *key == name)?;
     (value.len() == SECRET && is_plain(value)).then(|| value.to_owned())
@@ -52,13 +51,13 @@ fn pairs(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.trim().split_once('='))
 }
 
-/// Whether a text has the characters that our names and values are made of, and no others.
+/// Whether a text has only the characters that our names and values consist of.
 fn is_plain(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// `Set-Cookie` of a value that ends after so many seconds.
+/// `Set-Cookie` of a value that ends after `seconds`.
 pub fn set_for(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!(
         "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax"

@@ -1,20 +1,19 @@
-//! Failures as the dialects have them that are spoken beside the API: each has a form of its own.
+//! Errors in the forms of the protocols that are spoken beside the API.
 
 use actix_web::{HttpRequest, HttpResponse};
 
 use crate::http::problem::Problem;
 
-/// Failures in the form of one dialect: the paths that begin so, and how a failure is written there.
+/// Errors in the form of one protocol: its paths, and how an error is written there.
 #[derive(Debug, Clone, Copy)]
 pub struct DialectErrors {
-    /// The path, or that path with `/` and more behind it.
+    /// The path, or the prefix of longer ones that continue with `/`.
     pub path: &'static str,
-    /// Writes a failure.
     pub render: fn(&HttpRequest, &Problem) -> HttpResponse,
 }
 
 impl DialectErrors {
-    /// The dialect that is spoken at a path.
+    /// The protocol that is spoken at a path.
     pub(crate) fn at<'a>(all: &'a [Self], path: &str) -> Option<&'a Self> {
         all.iter().find(|one| {
             let rest = path.strip_prefix(one.path);

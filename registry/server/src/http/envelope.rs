@@ -39,7 +39,6 @@ const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 /// Keeps the compression layer from changing bytes that must stay as they are. It is removed here.
 const UNTOUCHED: HeaderValue = HeaderValue::from_static("identity");
 
-/// Where the paths of feeds begin.
 const FEEDS: &str = "/feeds/";
 
 static REQUEST_IDS: LazyLock<RequestIds> = LazyLock::new(RequestIds::new);
@@ -55,7 +54,7 @@ impl Head {
     }
 }
 
-/// Renders a failure as a page, for a client that reads pages.
+/// Renders an error as a page, for a client that accepts pages.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorPage(pub fn(&HttpRequest, &Problem) -> HttpResponse);
 
@@ -64,14 +63,12 @@ pub fn leave_untouched(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, UNTOUCHED);
 }
 
-/// The layer around everything.
 #[derive(Debug, Clone)]
 pub struct Envelope {
     metrics: Arc<Metrics>,
 }
 
 impl Envelope {
-    /// A layer that counts there.
     pub fn new(metrics: Arc<Metrics>) -> Self {
         Self { metrics }
     }
@@ -97,7 +94,6 @@ where
     }
 }
 
-/// A service inside its envelope.
 #[derive(Debug)]
 pub struct Enveloped<S> {
     service: S,
@@ -122,7 +118,7 @@ where
         let cors = Cors::of(&request);
         let span = span(&request, &id);
         if request.method() == Method::HEAD {
-            // The server leaves the body out by the method it has read, whatever stands here now.
+            // The server leaves the body out by the method it has read, whatever is set here.
             request.head_mut().method = Method::GET;
             request.extensions_mut().insert(Head);
         }
@@ -145,7 +141,6 @@ where
     }
 }
 
-/// The data of a request that its response needs.
 #[derive(Debug)]
 struct RequestMeta {
     watch: Stopwatch,
@@ -156,7 +151,6 @@ struct RequestMeta {
 }
 
 pin_project! {
-        /// The future of a response.
     #[derive(Debug)]
     pub struct Enveloping<F> {
         #[pin]
@@ -217,7 +211,7 @@ impl RequestMeta {
         answer
     }
 
-    /// Gives every failure a problem document, or a page outside of the API to a client that reads pages.
+    /// Gives every error a problem document, or a page outside of the API to a client that accepts pages.
     fn with_document<B: MessageBody + 'static>(
         &self,
         answer: ServiceResponse<B>,
@@ -229,7 +223,7 @@ impl RequestMeta {
         let dialects = answer.request().app_data::<&'static [DialectErrors]>();
         let dialect = dialects.and_then(|all| DialectErrors::at(all, answer.request().path()));
         if dialect.is_some() && answer.response().error().is_none() {
-            // The handler has written the failure itself.
+            // The handler has written the error itself.
             return answer.map_into_left_body();
         }
         let (request, response) = answer.into_parts();
@@ -301,7 +295,7 @@ impl RequestMeta {
     }
 }
 
-/// Has nothing store a response that depends on a session, and gives a rotated session its new cookie.
+/// Prevents a response that depends on a session from being stored, and gives a rotated session its new cookie.
 fn keep_personal<B>(answer: &mut ServiceResponse<B>) {
     let (personal, cookie) = {
         let mut extensions = answer.request().extensions_mut();
@@ -314,7 +308,7 @@ fn keep_personal<B>(answer: &mut ServiceResponse<B>) {
     if personal {
         headers.insert(header::CACHE_CONTROL, NOT_STORED);
     }
-    // One that the handler sets itself is newer.
+    // A cookie that the handler sets itself is newer.
     if let Some(NewCookie(cookie)) = cookie
         && !headers.get_all(header::SET_COOKIE).any(cookies::is_session)
     {
@@ -336,7 +330,7 @@ fn reads_pages(request: &HttpRequest) -> bool {
         .is_some_and(|accept| accept.contains("text/html"))
 }
 
-/// Whether a failure has its document, or its page where the client accepts pages.
+/// Whether an error has its document, or its page if the client accepts pages.
 fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
@@ -345,7 +339,7 @@ fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     is_html(answer.headers()) && reads_pages(answer.request())
 }
 
-/// The problem for a failure without one, from a library.
+/// The problem for an error of a library, which has none.
 fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
     let kind = problem_kinds::by_status(status);
     let detail = match error {
@@ -355,7 +349,6 @@ fn undocumented(status: StatusCode, error: Option<&Error>) -> Problem {
     Problem::new(kind, detail)
 }
 
-/// The CORS headers of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cors {
     No,
@@ -439,7 +432,7 @@ fn is_public(path: &str) -> bool {
         || (path.starts_with("/agents/") && path.contains("/.well-known/"))
 }
 
-/// A request under way, counted until its response or its end.
+/// A request in progress, counted until its response or its end.
 #[derive(Debug)]
 struct InFlightRequest(Rc<WorkerMetrics>);
 

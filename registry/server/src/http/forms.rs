@@ -1,6 +1,6 @@
-//! Forms of pages. A handler gets the fields of a form only through [`FormOf`], [`SessionForm`] or [`OpenForm`], which check
-//! that a page of this registry has sent it: by what the browser says of its origin, and by a form token in the form that
-//! belongs to the browser's cookie.
+//! Forms of pages. A handler gets the fields of a form only through [`FormOf`], [`SessionForm`] or [`OpenForm`], which
+//! check that a page of this registry has sent it: by the origin that the browser states, and by a form token in the
+//! form that belongs to the browser's cookie.
 
 use std::marker::PhantomData;
 
@@ -22,32 +22,27 @@ use crate::http::problem_kinds::{self, ProblemKind};
 use crate::http::state::state;
 use crate::http::visitor::{Visitor, by_session, is_form_token};
 
-/// The fields of a form.
 pub trait FormFields: DeserializeOwned + 'static {
-    /// The most bytes of the form.
+    /// Maximum number of bytes of the form.
     const LIMIT: usize = 16 * 1024;
 }
 
 /// A form of an account with a permission, sent from a page of this registry.
 #[derive(Debug)]
 pub struct FormOf<P, T> {
-    /// Who has sent it.
     pub visitor: Visitor,
-    /// What it says.
     pub fields: T,
     permission: PhantomData<P>,
 }
 
-/// A form of somebody who is signed in, whatever the account may do.
+/// A form of a signed-in visitor, whatever the permissions of the account.
 #[derive(Debug)]
 pub struct SessionForm<T> {
-    /// Who has sent it.
     pub visitor: Visitor,
-    /// What it says.
     pub fields: T,
 }
 
-/// A form of somebody who is not signed in yet, bound to the browser by a cookie of its own.
+/// A form of a visitor who is not signed in yet, bound to the browser by a cookie of its own.
 #[derive(Debug)]
 pub struct OpenForm<T>(pub T);
 
@@ -113,7 +108,7 @@ impl<T: FormFields> FromRequest for OpenForm<T> {
     }
 }
 
-/// A form by the session of the request. Nothing of it is read for somebody who is signed out or may not send it.
+/// A form by the session of the request. Nothing of it is read if the visitor is signed out or may not send it.
 async fn session_form<T: FormFields>(
     request: HttpRequest,
     body: UnreadBody,
@@ -122,7 +117,7 @@ async fn session_form<T: FormFields>(
     check_site(&request)?;
     sender(&request, needed).await?;
     let bytes = form_bytes(&request, body, T::LIMIT).await?;
-    // Again, because a client can delay the rest of its request: who is signed out by then has sent nothing.
+    // Again, because a client can delay the rest of its request: a form of someone signed out by then is refused.
     let visitor = sender(&request, needed).await?;
     refuse_nul(&bytes)?;
     let token: FormToken = fields_of(&bytes)?;
@@ -136,7 +131,7 @@ async fn session_form<T: FormFields>(
     })
 }
 
-/// Who sends a form, if that is somebody who may.
+/// The sender of a form, if the permission allows it.
 async fn sender(request: &HttpRequest, needed: Option<Permission>) -> Result<Visitor, Problem> {
     let Some(visitor) = by_session(request).await? else {
         return refused(
@@ -160,11 +155,8 @@ fn fields_of<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
 }
 
-/// The fields of a form that carries its own credentials, or needs none, and that a page of this registry sent, in at most
-/// `limit` bytes.
-///
-/// # Errors
-/// `form-refused` from another site, `too-large`, `wrong-media-type`, `invalid-request`.
+/// The fields of a form that carries its own credentials, or needs none, and that a page of this registry sent, in at
+/// most `limit` bytes.
 pub(crate) async fn read_form<T: DeserializeOwned>(
     request: &HttpRequest,
     body: UnreadBody,

@@ -1,7 +1,7 @@
-//! The common parts of the HTTP interface: middleware, problem documents, authorisation, request bodies, connections.
+//! The common parts of the HTTP interface: middleware, problem documents, authorization, request bodies, connections.
 //!
-//! A handler parses, authorises by the type of its caller, calls one act and renders its result. One envelope wraps
-//! all of them: request ids, problem documents, headers, metrics.
+//! A handler parses, authorizes by the type of its caller, calls one act and renders its result. One envelope wraps all
+//! of them: request ids, problem documents, headers, metrics.
 
 pub mod allowed;
 pub mod anonymous_write_limit;

@@ -1,14 +1,15 @@
 //! The Content-Security-Policy of pages.
 //!
-//! No page loads or runs anything from elsewhere. One page may send requests elsewhere: that of an agent, to the addresses
-//! at which its console calls it. A card is hostile, so an address gets into the policy only as a [`ConnectSource`].
+//! No page loads or runs anything from elsewhere. One page may send requests elsewhere: that of an agent, to the
+//! addresses at which its console calls it. A card is hostile, so an address gets into the policy only as a
+//! [`ConnectSource`].
 
 use std::sync::LazyLock;
 
 use actix_web::http::header::HeaderValue;
 use url::{Host, Url};
 
-/// Most characters of a host name (RFC 1035 section 2.3.4).
+/// Maximum number of characters of a host name (RFC 1035 section 2.3.4).
 const HOST: usize = 253;
 
 /// What every page allows: nothing from other sites, no inline script or style, no frame.
@@ -20,7 +21,7 @@ const FORBIDDEN: &str = "; form-action 'self'; base-uri 'none'; frame-ancestors 
 
 static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| page_policy(&[]));
 
-/// The policy of every page but one that lets the browser send requests elsewhere.
+/// The policy of every page that does not let the browser send requests elsewhere.
 pub fn usual_policy() -> HeaderValue {
     PAGE_POLICY.clone()
 }
@@ -33,7 +34,7 @@ pub fn page_policy(origins: &[ConnectSource]) -> HeaderValue {
         policy.push_str(origin);
     }
     policy.push_str(FORBIDDEN);
-    // Sources are plain ASCII; were one not, the page would get the policy that allows nothing.
+    // Sources are plain ASCII; if one were not, the page would get the policy that allows nothing.
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
@@ -42,9 +43,9 @@ pub fn page_policy(origins: &[ConnectSource]) -> HeaderValue {
 pub struct ConnectSource(String);
 
 impl ConnectSource {
-    /// The origin of a web address; `None` if it has none that a policy can name. That excludes IPv6 addresses, names with
-    /// other characters than letters, digits and hyphens (a `*` would stand for every name), and addresses with a user
-    /// name, which browsers refuse to fetch.
+    /// The origin of a web address; `None` if it has none that a policy can name. That excludes IPv6 addresses, names
+    /// with other characters than letters, digits and hyphens (a `*` would stand for every name), and addresses with a
+    /// user name, which browsers refuse to fetch.
     pub fn of(url: &Url) -> Option<Self> {
         let is_web = matches!(url.scheme(), "http" | "https");
         let is_plain = url.username().is_empty() && url.password().is_none();
@@ -58,7 +59,6 @@ impl ConnectSource {
         (is_web && is_plain).then(|| Self(format!("{}://{host}{port}", url.scheme())))
     }
 
-    /// The origin as a browser writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -18,14 +18,14 @@ use crate::error::AppError;
 use crate::http::problem::Problem;
 use crate::http::{allowed, problem_kinds};
 
-/// A part of a path that stands for something: its name in patterns, and what the document says of it.
+/// A path parameter: its name in patterns, and its description in the document.
 struct PathPart {
     name: &'static str,
     description: &'static str,
     schema: fn() -> RefOr<Schema>,
 }
 
-/// The part of a path with this name as a parameter of the document; `None` if no extractor reads it.
+/// The path parameter with this name for the document; `None` if no extractor reads it.
 pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
     let part = PARTS.iter().find(|part| part.name == name)?;
     let parameter = ParameterBuilder::new()
@@ -37,7 +37,7 @@ pub(crate) fn path_parameter(name: &str) -> Option<Parameter> {
     Some(parameter.build())
 }
 
-/// Extractors of the parts of paths, and [`PARTS`]. The comment on each is its description in the document.
+/// Extractors of the path parameters, and [`PARTS`]. The comment on each is its description in the document.
 macro_rules! path_parts {
     ($(
         #[doc = $description:literal]
@@ -117,15 +117,13 @@ fn uuid_schema() -> RefOr<Schema> {
         .into()
 }
 
-/// An id. A text that is none names nothing that exists.
+/// A text that is not an id names nothing that exists.
 fn id(text: &str, missing: fn(String) -> AppError) -> Result<Uuid, Problem> {
     Uuid::try_parse(text).map_err(|_| missing(text.to_owned()).into())
 }
 
-/// The part of the raw path that stands where the route's pattern has `{name}`, decoded.
-///
-/// # Errors
-/// `broken-path`; `wrong-method` where the part ends with a verb that takes another method.
+/// The part of the raw path at `{name}` in the route's pattern, decoded. It is the wrong method if the part ends with a
+/// verb that takes another one.
 fn parameter(request: &HttpRequest, name: &str) -> Result<String, Problem> {
     let raw = request.uri().path();
     // Without escapes the router's match is the raw part itself.
@@ -157,11 +155,8 @@ fn raw_part<'a>(request: &HttpRequest, raw: &'a str, name: &str) -> Result<&'a s
         .ok_or_else(nothing)
 }
 
-/// Decodes a part of a path, strictly (RFC 3986 section 2.1).
-///
-/// # Errors
-/// `broken-path` for a percent sign without two hexadecimal digits, for bytes that are not UTF-8 and
-/// for U+0000.
+/// Decodes a part of a path, strictly (RFC 3986 section 2.1). Refuses a percent sign without two hexadecimal digits,
+/// bytes that are not UTF-8, and U+0000.
 pub fn decode(part: &str) -> Result<String, Problem> {
     let broken = |detail: &str| Problem::new(&problem_kinds::BROKEN_PATH, detail);
     if let Some(place) = broken_escape(part) {

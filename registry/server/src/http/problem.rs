@@ -1,7 +1,7 @@
 //! Problem documents (RFC 9457): the one conversion of [`AppError`] and of invalid requests into responses.
 //!
-//! A handler or extractor only returns a [`Problem`]; the envelope writes the document, because only
-//! there the path for `instance` is known for every kind of failure alike.
+//! A handler or extractor only returns a [`Problem`]; the envelope writes the document, because only there the path for
+//! `instance` is known for every kind of error alike.
 
 use std::fmt;
 
@@ -49,7 +49,6 @@ pub struct MemberError {
     pub detail: String,
 }
 
-/// A failure, to be written as a problem document.
 #[derive(Debug)]
 pub struct Problem {
     kind: &'static ProblemKind,
@@ -69,7 +68,7 @@ struct RareMembers {
 }
 
 impl Problem {
-    /// A problem of that kind, with one sentence on what is wrong with this request.
+    /// `detail` is one sentence on what is wrong with this request.
     pub fn new(kind: &'static ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -78,7 +77,6 @@ impl Problem {
         }
     }
 
-    /// Adds one invalid member or parameter.
     pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let mut problem = Self::new(&problem_kinds::INVALID_REQUEST, detail.clone());
@@ -123,7 +121,7 @@ impl Problem {
         }
     }
 
-    /// What is wrong, after the place of the first member that is, for answers that have one text only.
+    /// The detail, after the pointer of the first invalid member, for answers that have one text only.
     pub fn with_place(&self) -> String {
         let first = self.more.errors.first();
         match first.filter(|error| !error.pointer.is_empty()) {
@@ -132,29 +130,27 @@ impl Problem {
         }
     }
 
-    /// The kind of this problem.
     pub fn kind(&self) -> &'static ProblemKind {
         self.kind
     }
 
-    /// This problem as a refusal of a credential or a sign-in.
     #[must_use]
     pub(crate) fn refused(mut self, reason: RefusalReason) -> Self {
         self.more.refusal = Some(reason);
         self
     }
 
-    /// Why a credential or a sign-in was refused, if that is the problem.
+    /// Set if a credential or a sign-in was refused.
     pub(crate) fn refusal(&self) -> Option<RefusalReason> {
         self.more.refusal
     }
 
-    /// The text for the log only.
+    /// For the log only.
     pub fn internal(&self) -> Option<&str> {
         self.more.internal.as_deref()
     }
 
-    /// The answer, with its document, to a request for that path.
+    /// The answer with its document, to a request for that path.
     pub fn answer(&self, instance: &str) -> HttpResponse {
         let document = ProblemDocument {
             kind: format!("/problems/{}", self.kind.slug),
@@ -209,7 +205,7 @@ impl ResponseError for Problem {
         self.kind.status
     }
 
-    /// A placeholder: the envelope puts the document in its place.
+    /// A placeholder, which the envelope replaces by the document.
     fn error_response(&self) -> HttpResponse {
         HttpResponse::new(self.kind.status)
     }

@@ -1,16 +1,13 @@
-//! Every kind of problem there is, in one list: the slug in its `type`, its status, its title and what to
-//! do about it. The same text stands at `GET /problems/{slug}`.
+//! Every kind of problem in one list: the slug in its `type`, its status, its title and what to do about it. `GET
+//! /problems/{slug}` shows the same text.
 
 use actix_web::http::StatusCode;
 
-/// One kind of problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProblemKind {
     /// The last part of the document's `type`.
     pub slug: &'static str,
-    /// The HTTP status.
     pub status: StatusCode,
-    /// The document's `title`.
     pub title: &'static str,
     /// What it means and what to do, in a few sentences.
     pub explanation: &'static str,
@@ -111,12 +108,11 @@ problem_kinds! {
         "One of the checks in `checks` fails, so that this process should be sent no requests for now.";
 }
 
-/// The kind with that slug.
 pub fn by_slug(slug: &str) -> Option<&'static ProblemKind> {
     ALL.iter().copied().find(|kind| kind.slug == slug)
 }
 
-/// The kind that stands for a status which carries no document of its own.
+/// The kind for a status that carries no document of its own.
 pub fn by_status(status: StatusCode) -> &'static ProblemKind {
     let exact = ALL.iter().copied().find(|kind| kind.status == status);
     exact.unwrap_or(if status.is_server_error() {

@@ -10,8 +10,8 @@ use crate::http::path::broken_escape;
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 
-/// The query as a `T`. Repeated parameters fill lists; an unknown parameter, one given twice that is no
-/// list, and one of the wrong type are refused by name.
+/// The query as a `T`. Repeated parameters fill lists; an unknown parameter, a repeated one that is no list, and one of
+/// the wrong type are refused by name.
 #[derive(Debug, Clone)]
 pub struct Query<T>(pub T);
 
@@ -24,10 +24,6 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     }
 }
 
-/// Reads a query.
-///
-/// # Errors
-/// `invalid-request`, with a pointer to the parameter where it can be named.
 pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     refuse_broken_text(query)?;
     let form = serde_html_form::Deserializer::from_bytes(query.as_bytes());

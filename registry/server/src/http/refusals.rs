@@ -6,10 +6,9 @@ use crate::http::client_address::client_address;
 use crate::http::problem::Problem;
 use crate::http::state::state;
 
-/// The log target of refused credentials and sign-ins.
 pub(crate) const SIGN_IN_LOG: &str = "sign_in";
 
-/// Records that a credential or a sign-in was refused, if that is the problem. Nothing is written to the database here.
+/// Records the refusal of a credential or a sign-in, if that is the problem. Nothing is written to the database here.
 pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {
     let (Some(reason), Ok(state)) = (problem.refusal(), state(request)) else {
         return;

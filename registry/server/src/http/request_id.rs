@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header of the id, in requests and responses. It is in no body, so that equal responses are equal byte for byte.
+/// The header of the id, in requests and responses. No body contains it, so that equal responses are equal byte for
+/// byte.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest id accepted from a caller.
 const MAX_LENGTH: usize = 64;
 
-/// A generator of request ids.
 #[derive(Debug)]
 pub struct RequestIds {
     prefix: u64,
@@ -19,7 +19,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// A generator with a prefix of its own, so that two processes give different ids.
+    /// A generator with a random prefix, so that two processes give different ids.
     pub(crate) fn new() -> Self {
         Self {
             prefix: RandomState::new().hash_one(std::process::id()),
@@ -48,8 +48,8 @@ impl RequestIds {
     }
 }
 
-/// Two numbers as 16 hexadecimal digits each with a dash between them. Every request has such an id, and formatting it costs
-/// more than all else about it.
+/// Two numbers as 16 hexadecimal digits each, joined by a dash. Every request has such an id, and the standard
+/// formatting would cost more than everything else about it.
 fn hexadecimal(first: u64, second: u64) -> [u8; 33] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 33];
@@ -72,14 +72,14 @@ fn is_plain(id: &[u8]) -> bool {
 /// The trace that a caller's `traceparent` places its request in (W3C Trace Context section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent<'a> {
-    /// 32 hexadecimal digits.
+    /// The trace: 32 hexadecimal digits.
     pub trace_id: &'a str,
     /// The caller's span: 16 hexadecimal digits.
     pub parent_id: &'a str,
 }
 
 impl<'a> TraceParent<'a> {
-    /// Reads the header; `None` where it is absent, repeated or malformed.
+    /// `None` if the header is absent, repeated or malformed.
     pub fn of(headers: &'a HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all("traceparent");
         let line = lines.next()?.to_str().ok()?;

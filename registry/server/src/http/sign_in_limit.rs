@@ -26,7 +26,6 @@ pub struct SignInLimit {
 }
 
 impl SignInLimit {
-    /// Nobody has tried yet.
     pub fn new(context: &Arc<Context>) -> Self {
         Self {
             addresses: KeyedLimit::new(Quota::per_minute(PER_ADDRESS), context),
@@ -35,28 +34,17 @@ impl SignInLimit {
         }
     }
 
-    /// Counts an attempt of that address.
-    ///
-    /// # Errors
-    /// `TooManyRequests`.
     pub fn admit_address(&self, address: IpAddr) -> Result<(), AppError> {
         let admitted = self.addresses.admit(&network(address));
         admitted.map_err(|seconds| refused("from this address", seconds))
     }
 
-    /// Counts an answer of an identity provider that a browser at that address brings.
-    ///
-    /// # Errors
-    /// `TooManyRequests`.
+    /// Counts an answer of an identity provider from a browser at that address.
     pub fn admit_answer(&self, address: IpAddr) -> Result<(), AppError> {
         let admitted = self.answers.admit(&network(address));
         admitted.map_err(|seconds| refused("from this address", seconds))
     }
 
-    /// Counts a session of that account.
-    ///
-    /// # Errors
-    /// `TooManyRequests`.
     pub fn admit_account(&self, account: Uuid) -> Result<(), AppError> {
         let admitted = self.accounts.admit(&account);
         admitted.map_err(|seconds| refused("of this account", seconds))

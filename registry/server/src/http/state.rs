@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::metrics::Metrics;
 
-/// The shared state of handlers; one for all workers of a process.
+/// One for all workers of a process.
 #[derive(Debug)]
 pub struct State {
     pub(crate) context: Arc<Context>,
@@ -26,7 +26,7 @@ pub struct State {
 }
 
 impl State {
-    /// What handlers share. Event streams end when `shutdown` is cancelled.
+    /// Event streams end when `shutdown` is cancelled.
     pub fn new(context: Arc<Context>, metrics: Arc<Metrics>, shutdown: CancellationToken) -> Self {
         Self {
             anonymous_writes: AnonymousWriteLimit::new(&context),
@@ -40,10 +40,6 @@ impl State {
     }
 }
 
-/// The shared state, of a request.
-///
-/// # Errors
-/// `internal` where there is none.
 pub fn state(request: &HttpRequest) -> Result<&State, AppError> {
     let state = request.app_data::<web::Data<State>>();
     state

@@ -1,5 +1,6 @@
-//! Places among the open streams, of events and of tasks alike: those of accounts are counted together, those without an
-//! account beside them, so that neither can take the others'. One account, or one network without an account, has a share.
+//! Slots for open streams, of events and of tasks alike: those of accounts are counted together, those without an
+//! account separately, so that neither can take the others'. One account, or one network without an account, has a
+//! share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,30 +9,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::caller::{Caller, CallerKey};
 
-/// One account, or one network without an account, has one of so many places.
+/// One account, or one network without an account, may have one in this many slots.
 const SHARE: usize = 10;
 
-/// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoPlace {
-    /// The caller has its share.
     Own,
-    /// All places of its kind of callers are taken.
+    /// All slots of its kind of callers are taken.
     All,
 }
 
-/// The open streams.
 #[derive(Debug)]
 pub struct StreamPlaces {
     accounts: Arc<Semaphore>,
     anonymous: Arc<Semaphore>,
     places: usize,
     share: usize,
-    /// A holder without a stream has no entry, so there are never more than streams.
+    /// A holder without a stream has no entry, so there are never more entries than streams.
     open: Mutex<HashMap<CallerKey, usize>>,
 }
 
-/// The place of one open stream, freed when this is dropped.
+/// The slot of one open stream, freed when this is dropped.
 #[derive(Debug)]
 pub struct StreamPlace {
     places: Arc<StreamPlaces>,
@@ -40,8 +38,8 @@ pub struct StreamPlace {
 }
 
 impl StreamPlaces {
-    /// The places of a registry that has so many for accounts: half as many without an account, and for one account or
-    /// network a tenth of them, at least one.
+    /// `places` slots for accounts, half as many for callers without an account, and for one account or network a tenth
+    /// of them, at least one.
     pub fn new(places: usize) -> Self {
         let places = places.min(Semaphore::MAX_PERMITS);
         Self {
@@ -53,10 +51,6 @@ impl StreamPlaces {
         }
     }
 
-    /// A place for a stream of the caller.
-    ///
-    /// # Errors
-    /// Where the caller has its share, or all places are taken.
     pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<StreamPlace, NoPlace> {
         let holder = caller.key();
         let places = match holder {
@@ -78,7 +72,6 @@ impl StreamPlaces {
         })
     }
 
-    /// How many streams are open.
     pub fn count(&self) -> usize {
         let places = self.places + self.places / 2;
         let free = self.accounts.available_permits() + self.anonymous.available_permits();

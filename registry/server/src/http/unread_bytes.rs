@@ -1,8 +1,8 @@
-//! The bytes of responses that clients have not read yet, bounded for each address: a client that requests much and reads
-//! slowly must not fill the memory.
+//! The bytes of responses that clients have not read yet, bounded for each address: a client that requests much and
+//! reads slowly must not fill the memory.
 //!
-//! A large response is handed to its connection in pieces, so that no connection has a copy of the whole. Bytes that
-//! several responses share, because they are kept in a cache, are counted once for an address.
+//! A large response is handed to its connection in pieces, so that no connection has a copy of the whole. Cached bytes
+//! that several responses share are counted once for an address.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,11 +17,11 @@ use bytes::Bytes;
 /// Bytes of a response that a connection takes at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// The large responses under way, by the address that reads them.
+/// The large responses in progress, by the address that reads them.
 #[derive(Debug)]
 pub struct UnreadBytes {
     most: usize,
-    /// An address that reads nothing has no entry, so there are never more than connections.
+    /// An address that reads nothing has no entry, so there are never more entries than connections.
     by_address: Mutex<HashMap<IpAddr, UnreadOfAddress>>,
 }
 
@@ -32,7 +32,7 @@ struct UnreadOfAddress {
     responses: HashMap<BufferKey, usize>,
 }
 
-/// Where the bytes of a response are in memory, and how many they are.
+/// The address and length of a response's bytes in memory.
 type BufferKey = (usize, usize);
 
 /// A large response that is being read, counted until this is dropped.
@@ -44,7 +44,7 @@ pub(super) struct LargeBody {
 }
 
 impl UnreadBytes {
-    /// At most so many megabytes for one address.
+    /// At most this many megabytes for one address.
     pub fn new(megabytes: u64) -> Arc<Self> {
         let most = megabytes.saturating_mul(1024 * 1024);
         Arc::new(Self {
@@ -53,8 +53,8 @@ impl UnreadBytes {
         })
     }
 
-    /// Counts a response for its reader; `None` where its address has as many unread bytes as it may. An address without
-    /// any may read a response of any size.
+    /// Counts a response for its reader; `None` if its address has reached the limit of unread bytes. An address
+    /// without any may read a response of any size.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, bytes: &Bytes) -> Option<LargeBody> {
         let buffer = (bytes.as_ptr() as usize, bytes.len());
         let mut all = self.by_address();

@@ -1,5 +1,5 @@
-//! The layer that counts large responses for the address that reads them, and refuses those beyond its bound. It is inside of
-//! the compression, which would hide the size of the buffers.
+//! The layer that counts large responses for the address that reads them, and refuses those beyond its limit. It is
+//! inside of the compression, which would hide the size of the buffers.
 
 use std::sync::Arc;
 
@@ -13,16 +13,12 @@ use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::state::state;
 
-/// Responses of at most so many bytes are not counted: a connection holds about as much of any response, and connections are
-/// bounded themselves.
+/// Responses of at most this many bytes are not counted: a connection holds about as much of any response, and
+/// connections are limited themselves.
 pub const SMALL_BYTES: u64 = 64 * 1024;
 /// Seconds after which a refused request may be repeated.
 const RETRY_AFTER: u32 = 5;
 
-/// Answers a request, and counts or refuses a large response.
-///
-/// # Errors
-/// As the service inside.
 pub async fn limit_unread_bytes<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -34,7 +30,6 @@ pub async fn limit_unread_bytes<B: MessageBody + 'static>(
     })
 }
 
-/// Counts a large response for the address of its reader, or refuses it.
 fn limit_response<B: MessageBody + 'static>(
     answer: ServiceResponse<B>,
 ) -> ServiceResponse<EitherBody<B>> {

@@ -1,6 +1,6 @@
-//! The visitor of a page: signed in by the cookie of a session, or by a token as on the API, or anybody.
+//! The visitor of a page: signed in by the cookie of a session, or by a token as on the API, or anonymous.
 //!
-//! The API never reads the cookie, so that no other site can have a browser act on it. A page for some people only takes
+//! The API never reads the cookie, so that no other site can have a browser act on it. A restricted page takes
 //! [`PageOf`], and a form takes [`FormOf`](crate::http::forms::FormOf).
 
 use std::marker::PhantomData;
@@ -24,38 +24,34 @@ use crate::http::problem::Problem;
 use crate::http::refusals::record_refusal;
 use crate::http::state::state;
 
-/// What the form token of a session is computed over.
+/// The message of which a form token is the HMAC under the secret of a session.
 const FORM: &[u8] = b"a2a-registry form";
 
-/// The visitor of a page, whoever that is.
+/// The visitor of a page, signed in or not.
 #[derive(Debug, Clone, Default)]
 pub struct Visitor {
-    /// The caller of the acts behind the page.
     pub caller: Caller,
-    /// What the forms of the page carry; only a session has it.
+    /// Included in the forms of the page; only a session has it.
     pub form_token: Option<String>,
 }
 
-/// The visitor of a page for accounts with a permission. Anybody else is led to the page for signing in.
+/// The visitor of a page for accounts with a permission. Anyone else is sent to the sign-in page.
 #[derive(Debug, Clone)]
 pub struct PageOf<P>(pub Visitor, PhantomData<P>);
 
-/// Why a page is not shown.
 #[derive(Debug)]
 pub enum PageRefusal {
-    /// Signing in is needed first; the path to come back to.
+    /// The visitor must sign in first; the path to return to.
     SignIn(String),
-    /// Another reason.
     Problem(Problem),
 }
 
-/// The form token that belongs to the secret of a cookie. The secret cannot be computed from it.
+/// The form token for the secret of a cookie. The secret cannot be computed from it.
 pub fn form_token(secret: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     BASE64URL_NOPAD.encode(hmac::sign(&key, FORM).as_ref())
 }
 
-/// Whether a form token belongs to the secret of a cookie.
 pub fn is_form_token(secret: &str, token: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     BASE64URL_NOPAD
@@ -64,17 +60,14 @@ pub fn is_form_token(secret: &str, token: &str) -> bool {
 }
 
 /// The visitor by the cookie of the request, if its session has not ended.
-///
-/// # Errors
-/// Where the database fails.
 pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>, AppError> {
     let Some(mut secret) = cookies::cookie(request, cookies::SESSION) else {
         return Ok(None);
     };
-    // Whatever comes of it depends on the cookie.
+    // Any result depends on the cookie.
     request.extensions_mut().insert(Personal);
     let context = &state(request)?.context;
-    // A form that is sent carries the token of the secret at hand.
+    // A submitted form carries the token of the current secret.
     let may_rotate = request.method() == Method::GET;
     let Some(known) = authenticate_session(context, &secret, may_rotate).await? else {
         return Ok(None);
@@ -91,7 +84,7 @@ pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>, AppErr
     }))
 }
 
-/// The visitor of a request: by its token where it has one, else by its cookie.
+/// The visitor of a request: by its token if it has one, else by its cookie.
 async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
     let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
         let token = bearer(&request).inspect_err(|problem| record_refusal(&request, problem))?;
@@ -109,7 +102,7 @@ async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
             },
         }
     };
-    // For the page of a failure later on.
+    // For the page of a later error.
     request.extensions_mut().insert(visitor.clone());
     Ok(visitor)
 }
@@ -146,7 +139,7 @@ impl<P: Needed> FromRequest for PageOf<P> {
 }
 
 impl PageRefusal {
-    /// The problem, unless signing in is all that is needed.
+    /// `None` if signing in is all that is needed.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::SignIn(_) => None,

@@ -1,9 +1,9 @@
-//! Whole numbers in the JSON of requests: JSON Schema counts 150.0 and 1.5e2 as integers, as many a client writes them, and
+//! Whole numbers in the JSON of requests: JSON Schema counts 150.0 and 1.5e2 as integers, which many clients send, and
 //! serde reads neither as one.
 
 use std::borrow::Cow;
 
-/// The largest integer below which a floating-point number holds every integer: 2^53.
+/// 2^53: below it a floating-point number holds every integer.
 const MOST: f64 = 9_007_199_254_740_992.0;
 
 /// The text with every whole number written without point and exponent. Text that is not JSON stays invalid.
@@ -52,7 +52,7 @@ fn end_of_number(text: &[u8], start: usize) -> usize {
     start + rest.take_while(belongs).count()
 }
 
-/// A number with a point or an exponent as an integer; `None` where it is not whole, or has neither.
+/// A number with a point or an exponent as an integer; `None` if it is not whole, or has neither.
 fn integer(number: &[u8]) -> Option<String> {
     if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-')) {
         return None;
@@ -60,7 +60,7 @@ fn integer(number: &[u8]) -> Option<String> {
     // The parser of the standard library accepts more than JSON does.
     let value: f64 = serde_json::from_slice(number).ok()?;
     let is_whole = value.fract() == 0.0 && value.abs() <= MOST;
-    // Zero is added for -0.0, which is written with its sign.
+    // Adding zero turns -0.0, which is written with its sign, into 0.
     is_whole.then(|| format!("{:.0}", value + 0.0))
 }
 

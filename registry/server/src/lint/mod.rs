@@ -1,4 +1,4 @@
-//! Linting of cards that somebody sends: nothing is fetched and nothing is stored.
+//! Linting of submitted cards: nothing is fetched and nothing is stored.
 
 pub mod routes;
 
@@ -12,9 +12,6 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 
 /// Lints the bytes of a card, on a thread of a bounded number.
-///
-/// # Errors
-/// `NotJson` or `NotACard` where the bytes cannot be read as a card; `Unavailable` where too many cards are linted.
 pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint, AppError> {
     let lints = &context.lints;
     let Ok(_place) = lints.places.try_acquire() else {
@@ -34,7 +31,6 @@ pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint, AppE
         .map_err(|error| AppError::internal(format!("linting was aborted: {error}")))?
 }
 
-/// The findings of a card, each with its position.
 fn lint(bytes: &[u8]) -> Result<CardLint, AppError> {
     let parsed = parse(bytes).map_err(|error| refusal(&error))?;
     let findings = all_findings(&parsed, bytes);

@@ -1,8 +1,8 @@
 //! The similarity cutoff of semantic search: calibrated once for each model, from the agents themselves.
 //!
 //! The example requests of agents serve as queries. The similarity of such a query to the other agents is that of
-//! chance; the cutoff is the similarity that one of twenty of them exceeds. An agent below the cutoff is found only if it is
-//! among the nearest few, and counts as weak then.
+//! chance; the cutoff is the similarity that one in twenty of them exceeds. An agent below the cutoff is found only if
+//! it is among the nearest few, and then counts as weak.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use a2a_registry_search::Document;
 use a2a_registry_search::vectors::{SlotBits, Vectors, VectorsError};
 use uuid::Uuid;
 
-/// The most agents used for the calibration, public ones only.
+/// Maximum number of agents used for the calibration, public ones only.
 pub(crate) const SAMPLE: usize = 256;
 /// With fewer agents there is no calibration.
 pub(crate) const FEWEST: usize = 20;
@@ -20,7 +20,6 @@ pub(crate) const UNKNOWN: f32 = 0.25;
 /// The percentage of unrelated agents that the cutoff leaves out.
 const FURTHER: usize = 95;
 
-/// Why the calibration failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CalibrationError {
     #[error(transparent)]
@@ -32,9 +31,6 @@ pub(crate) enum CalibrationError {
 }
 
 /// The calibrated cutoff; `None` if there are too few agents.
-///
-/// # Errors
-/// Where the encoder or the vectors fail.
 pub(crate) async fn cutoff(
     embedder: &Arc<dyn Embedder>,
     vectors: &Arc<Vectors>,

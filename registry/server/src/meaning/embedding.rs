@@ -28,7 +28,7 @@ use crate::memory::meanings::{ModelProgress, ServingModel};
 const WALK: u64 = 16;
 /// Events per step after the walk.
 const EVENTS: u64 = 200;
-/// The most agents of those events per step.
+/// Maximum number of agents of those events per step.
 const GROUP: usize = 16;
 /// How often a process stores that it uses a model.
 const USED_EVERY: i64 = 10 * MINUTE;
@@ -56,7 +56,6 @@ pub struct Embedding {
     renewed: bool,
 }
 
-/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingStep {
     /// There may be more to do; the number of agents whose vectors were computed.
@@ -66,12 +65,10 @@ pub enum EmbeddingStep {
 }
 
 impl Embedding {
-    /// The id of the model.
     pub fn model(&self) -> &str {
         &self.row.id
     }
 
-    /// The display name of the model.
     pub fn name(&self) -> &str {
         &self.row.name
     }
@@ -88,9 +85,6 @@ impl Embedding {
 }
 
 /// Opens a model with the vectors and progress that the database holds.
-///
-/// # Errors
-/// Where the database or the file of vectors fails.
 pub async fn embedding_open(
     context: &Context,
     embedder: Arc<dyn Embedder>,
@@ -125,7 +119,7 @@ pub async fn embedding_open(
         )
         .await?;
     }
-    // The vectors of before are searched until all are made anew.
+    // The previous vectors are searched until all are renewed.
     let renewed = outdated && row.completed_at.is_some();
     if outdated {
         row = context.store.model_walk_again(row).await?;
@@ -145,10 +139,7 @@ pub async fn embedding_open(
     Ok(embedding)
 }
 
-/// Runs the next step of a model.
-///
-/// # Errors
-/// Where the database, the encoder or the file of vectors fails; the next call runs the same step.
+/// Runs the next step of a model. If it fails, the next call runs the same step.
 pub async fn embedding_step(
     context: &Context,
     embedding: &mut Embedding,
@@ -170,9 +161,6 @@ pub async fn embedding_step(
 }
 
 /// Removes the vector files of earlier processes, before the first model is opened.
-///
-/// # Errors
-/// Where the folder cannot be read, or a file in it not be removed.
 pub fn vectors_left_over(context: &Context) -> std::io::Result<()> {
     remove_left_over(&vectors_folder(context))
 }
@@ -224,7 +212,7 @@ async fn walk(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingS
             Some(last) => write.model_walked(&id, last).await?,
             None => {
                 if embedding.outdated {
-                    // Of agents that the walk did not meet.
+                    // These are of agents that the walk did not reach.
                     write.vectors_forget_unlike(&id, LAYOUT).await?;
                 }
                 write.model_completed(&id, context.now().0).await?;
@@ -304,7 +292,7 @@ async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingS
     Ok(EmbeddingStep::Done)
 }
 
-/// The error of a model that another process, which uses another one, has deleted.
+/// The error for a model that was deleted by another process, which uses another one.
 async fn begin_anew(
     context: &Context,
     embedding: &mut Embedding,

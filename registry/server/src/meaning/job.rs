@@ -23,7 +23,6 @@ use crate::meaning::models::{Embedders, Models};
 const POLL: Duration = Duration::from_secs(1);
 /// How often the data folder is checked for another model.
 const LOOKED_EVERY: Duration = Duration::from_secs(1);
-/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 /// How often the vectors of unused models are deleted.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(3600);
@@ -192,7 +191,6 @@ async fn embed(context: &Context, embedding: &mut Embedding, enough: impl Fn(&Em
     }
 }
 
-/// Logs an error, and waits before the next attempt.
 async fn failed(error: AppError) {
     let error = error.internal.unwrap_or(error.public);
     tracing::warn!(error, "vectors cannot be computed; it is tried again");

@@ -21,7 +21,6 @@ const SHORTER: [usize; 2] = [2_000, 500];
 /// A text that every encoder accepts: if it fails, the encoder is at fault and not an agent's text.
 const TRIAL: &str = "An agent that answers questions.";
 
-/// The vectors of an agent, just computed.
 pub(crate) struct EncodedAgent {
     agent: Uuid,
     digest: String,
@@ -41,14 +40,13 @@ impl EncodedAgent {
         }
     }
 
-    /// The change in memory.
     pub fn change(self) -> VectorChange {
         let stamp = stamp(&self.digest).unwrap_or_default();
         (self.agent, self.vectors.map(|vectors| (stamp, vectors)))
     }
 }
 
-/// Whether a stored row is of texts that are no longer made, so that its vectors must be made anew.
+/// Whether a stored row is of a former layout of texts, so that its vectors must be computed again.
 pub(crate) fn is_outdated(row: &agent_vectors::Model) -> bool {
     stamp(&row.text_digest).is_none()
 }
@@ -161,8 +159,8 @@ async fn make(
     Ok(made)
 }
 
-/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts
-/// of one agent must not keep others from being encoded.
+/// The vectors of one agent's texts, cut shorter while the encoder refuses them; `None` if it refuses all. The texts of
+/// one agent must not keep others from being encoded.
 async fn alone(
     embedder: &dyn Embedder,
     mut texts: Vec<String>,

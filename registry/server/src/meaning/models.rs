@@ -1,4 +1,4 @@
-//! The models of a process: which ones, and how those that the configuration and the data folder name are opened.
+//! The models of a process, and how those that the configuration and the data folder name are opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,16 +10,13 @@ use a2a_registry_embed::{
 use crate::context::Context;
 use crate::meaning::embedding::model_before;
 
-/// The models of a process.
 #[derive(Debug, Clone)]
 pub struct Embedders {
-    /// The configured one.
     pub wanted: Arc<dyn Embedder>,
     /// The previous one, which serves until every agent has vectors of the configured one.
     pub former: Option<Arc<dyn Embedder>>,
 }
 
-/// The source of a process's models.
 #[derive(Debug, Clone, Default)]
 pub enum Models {
     /// None: searches are full text only.
@@ -27,18 +24,14 @@ pub enum Models {
     None,
     /// The models of configuration and data folder, if there are any.
     Configured,
-    /// These.
     Given(Embedders),
 }
 
-/// The value for no model.
+/// The configuration value for no model.
 const OFF: &str = "off";
 
 /// Opens the configured model, and the previous one if it is another one that still exists; `None` if no model is
 /// configured. An endpoint takes precedence over an installed model.
-///
-/// # Errors
-/// One sentence, if it cannot be opened (now).
 pub(crate) async fn configured(context: &Context) -> Result<Option<Embedders>, String> {
     let config = context.config();
     let wanted: Arc<dyn Embedder> = if config.embedding.url.is_empty() {
@@ -124,7 +117,6 @@ async fn former(context: &Context, wanted: &str) -> Result<Option<Arc<dyn Embedd
     }
 }
 
-/// Opens a model on a thread that may block.
 async fn open(model: InstalledModel) -> Result<Arc<dyn Embedder>, String> {
     let opened = tokio::task::spawn_blocking(move || model.open(EncoderOptions::default())).await;
     let encoder = opened

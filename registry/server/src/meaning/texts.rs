@@ -1,18 +1,18 @@
 //! The texts of an agent that are encoded: the whole card, its name and description, and each of its first skills.
 //!
 //! The whole card finds agents by everything they say. The others are short, so that a question about one thing is near
-//! to an agent that does many; a skill's examples are read with the whole card only, because beside a skill they draw its
-//! vector away from what it does.
+//! to an agent that does many; a skill's examples are only part of the whole card's text, because beside a skill they
+//! draw its vector away from what it does.
 
 use a2a_registry_domain::facet::Facet;
 use a2a_registry_search::Document;
 use a2a_registry_search::vectors::MAX_VECTORS;
 use ring::digest::{Context, SHA256};
 
-/// The most characters of one text; no encoder reads further.
+/// Maximum number of characters of one text; no encoder reads further.
 const MAX_CHARS: usize = 8_000;
 /// Prefix of the digests of these texts, with the number of their layout; must change with the texts, so that all
-/// vectors are made anew.
+/// vectors are computed again.
 pub(crate) const LAYOUT: &str = "2-";
 
 /// The texts of an agent: of the whole card first, then of its parts.
@@ -36,7 +36,7 @@ pub(crate) fn texts(document: &Document) -> Vec<String> {
     texts
 }
 
-/// Digest of texts, by which changed ones are recognised: their layout and their hexadecimal SHA-256.
+/// Digest by which changed texts are recognized: their layout and their hexadecimal SHA-256.
 pub(crate) fn digest(texts: &[String]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -51,7 +51,7 @@ pub(crate) fn digest(texts: &[String]) -> String {
         .collect()
 }
 
-/// The first bits of a digest, enough to recognise unchanged texts; `None` for texts of another layout.
+/// The first bits of a digest, enough to recognize unchanged texts; `None` for texts of another layout.
 pub(crate) fn stamp(digest: &str) -> Option<u64> {
     let hexadecimal = digest.strip_prefix(LAYOUT)?.get(..16)?;
     u64::from_str_radix(hexadecimal, 16).ok()

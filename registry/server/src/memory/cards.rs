@@ -11,7 +11,6 @@ use uuid::Uuid;
 use crate::error::AppError;
 use crate::memory::KEPT_UNUSED;
 
-/// A card to hand out.
 #[derive(Debug)]
 pub struct ServedCard {
     /// `sha256:` and 64 hex digits of the bytes.
@@ -20,7 +19,7 @@ pub struct ServedCard {
     pub etag: String,
     /// The bytes as received, or as converted.
     pub bytes: Bytes,
-    /// The broken rules of a conversion, the gravest first and each once: inserted values, values that could not be
+    /// The broken rules of a conversion, the most severe first and each once: inserted values, values that could not be
     /// expressed, and whether any client can call the agent by it. Empty for a card as received.
     pub losses: Vec<String>,
 }
@@ -73,7 +72,6 @@ pub(crate) struct CardCache {
 }
 
 impl CardCache {
-    /// An empty cache of at most that many megabytes.
     pub(crate) fn new(megabytes: u64) -> Self {
         let weigh = |card: &ServedCard| u32::try_from(card.bytes.len() + 256).unwrap_or(u32::MAX);
         let capacity = megabytes * 1024 * 1024;

@@ -23,7 +23,6 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// The agent's counter.
     pub fn stamp(&self, agent: Uuid) -> u64 {
         self.stripe(agent).load(Ordering::Acquire)
     }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 /// The time of the last disk check, and its error.
 pub(crate) type DiskProbe = (Timestamp, Result<(), String>);
 
-/// The last disk check. Locked while a check is under way, so that other callers wait for its result.
+/// The last disk check. Locked while a check is in progress, so that other callers wait for its result.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DiskState(pub(crate) Arc<Mutex<Option<DiskProbe>>>);
 

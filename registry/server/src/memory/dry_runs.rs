@@ -1,4 +1,4 @@
-//! What policies on a dry run would have changed in this process, until it is written down.
+//! What policies on a dry run would have changed in this process, until it is written to the database.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 
-/// Changes of distinct agents and callers that are kept until they are written down; further ones are not counted.
+/// Changes of distinct agents and callers that are kept until they are written; further ones are not counted.
 const MAX_KEPT: usize = 20_000;
 
 /// What a policy on a dry run would have changed.
@@ -29,10 +29,10 @@ struct Change {
     allows: bool,
 }
 
-/// Answers about agents that were found which are looked at later; where more come than that, not all are counted.
+/// Pending answers about found agents; beyond this number not all are counted.
 const MAX_WAITING: usize = 1_000;
 
-/// What somebody was shown while policies about finding agents are on a dry run.
+/// What a caller was shown while policies about finding agents are on a dry run.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) principal: Principal,
@@ -41,10 +41,8 @@ pub(crate) struct Answered {
     pub(crate) what: Shown,
 }
 
-/// What was shown.
 #[derive(Debug, Clone)]
 pub(crate) enum Shown {
-    /// One agent.
     Agent(Uuid),
     /// The answer to a search.
     Hits(Bytes),
@@ -52,7 +50,6 @@ pub(crate) enum Shown {
     Agents(Vec<Uuid>),
 }
 
-/// Counts of answers that policies on a dry run would have changed.
 #[derive(Debug, Default)]
 pub struct DryRuns {
     counts: Mutex<HashMap<Change, i64>>,
@@ -60,7 +57,7 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Remembers what a caller was shown, if policies bind it and are on a dry run about that.
+    /// Records what a caller was shown, if policies bind it and are on a dry run about that.
     pub(crate) fn answered(&self, set: &PolicySet, caller: &Caller, what: impl FnOnce() -> Shown) {
         if !set.tries(Action::Discover) || caller.may(Permission::SeeAll) {
             return;
@@ -76,7 +73,6 @@ impl DryRuns {
         }
     }
 
-    /// Takes what callers were shown.
     pub(crate) fn take_answered(&self) -> Vec<Answered> {
         match self.answered.lock() {
             Ok(mut answered) => std::mem::take(&mut *answered),
@@ -84,7 +80,7 @@ impl DryRuns {
         }
     }
 
-    /// Counts that these policies of a set would have changed what somebody was answered about a resource.
+    /// Counts that these policies of a set would have changed an answer about a resource.
     pub(crate) fn note(
         &self,
         set: &PolicySet,
@@ -132,13 +128,13 @@ impl DryRuns {
             allows: change.allows,
             count,
         };
-        // In one order, so that two processes which write the same rows wait for each other in turn.
+        // In one order, so that two processes which write the same rows do not deadlock.
         let mut rows: Vec<dry_run_change::Model> = counts.into_iter().map(row).collect();
         rows.sort_unstable_by(|one, other| key_of(one).cmp(&key_of(other)));
         rows
     }
 
-    /// Takes counts back that could not be written down.
+    /// Takes back counts that could not be written.
     pub(crate) fn take_back(&self, rows: Vec<dry_run_change::Model>) {
         let Ok(mut counts) = self.counts.lock() else {
             return;
@@ -161,7 +157,7 @@ impl DryRuns {
     }
 }
 
-/// What a row is kept under.
+/// The columns by which a row is counted.
 fn key_of(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
     (
         &row.policy,
@@ -173,7 +169,7 @@ fn key_of(row: &dry_run_change::Model) -> (&str, &str, i32, &str, &str, &str) {
     )
 }
 
-/// What tells the text of one policy from another.
+/// Distinguishes the texts of policies.
 pub(crate) fn fingerprint(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
     HEXLOWER.encode(&digest.as_ref()[..8])

@@ -1,4 +1,5 @@
-//! What a process remembers of other registries: whether they answer, and merged lists whose next page somebody may ask for.
+//! What a process remembers of other registries: whether they respond, and merged lists whose next page may be
+//! requested.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +9,18 @@ use a2a_registry_api::ard::SearchResult;
 use moka::sync::Cache;
 use tokio::sync::Semaphore;
 
-/// Failures one after another from which a peer is left alone for a while.
+/// Consecutive failures after which a peer is left alone for a while.
 const FAILURES: u32 = 3;
 /// How long it is left alone; then one search tries it again.
 const ALONE: Duration = Duration::from_secs(30);
-/// The most bytes of merged lists that are kept, as they would be sent.
+/// Maximum number of bytes of merged lists that are kept, as they would be sent.
 const MAX_LISTS: u64 = 64 * 1024 * 1024;
-/// Searches that ask peers at once; further ones go without them.
+/// Concurrent searches that query peers; further ones go without them.
 const ASKING: usize = 32;
 /// How long a merged list is kept.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// A merged list, of which pages are given.
+/// A merged list, which is served in pages.
 #[derive(Debug, Clone)]
 pub(crate) struct MergedList {
     /// The results, in order.
@@ -30,11 +31,10 @@ pub(crate) struct MergedList {
     pub(crate) size: u32,
 }
 
-/// What is remembered of other registries.
 #[derive(Debug)]
 pub(crate) struct FederationMemory {
     breakers: Mutex<HashMap<String, Breaker>>,
-    /// A permit for each search that may ask peers now.
+    /// A permit for each search that may query peers now.
     pub(crate) asking: Semaphore,
     pub(crate) lists: Cache<u64, Arc<MergedList>>,
 }
@@ -68,7 +68,7 @@ impl FederationMemory {
         with(breakers.entry(peer.to_owned()).or_default())
     }
 
-    /// Whether a peer may be asked now. Of the searches after a while alone only one tries it.
+    /// Whether a peer may be queried now. Of the searches after a pause only one tries it.
     pub(crate) fn may_ask(&self, peer: &str, now: Duration) -> bool {
         self.of(peer, |breaker| {
             if breaker.failures < FAILURES {
@@ -82,12 +82,10 @@ impl FederationMemory {
         })
     }
 
-    /// Notes that a peer has answered.
     pub(crate) fn answered(&self, peer: &str) {
         self.of(peer, |breaker| *breaker = Breaker::default());
     }
 
-    /// Notes why a peer has not answered.
     pub(crate) fn failed(&self, peer: &str, why: &str, now: Duration) {
         self.of(peer, |breaker| {
             breaker.failures = breaker.failures.saturating_add(1);

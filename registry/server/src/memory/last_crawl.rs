@@ -1,17 +1,16 @@
-//! When a card was last fetched, kept in the database: a process that does not crawl shows it too, and nobody reads the
-//! rows of all agents for it.
+//! When a card was last fetched, kept in the database: a process that does not crawl shows it too, without reading the
+//! rows of all agents.
 
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
 use a2a_registry_store::settings::setting_get;
 use a2a_registry_store::{Store, StoreError, Write};
 
-/// The setting that holds it.
 const SETTING: &str = "last_crawl";
 /// How often it is stored: each fetch would cost a write.
 pub(crate) const NOTED: i64 = MINUTE;
 
-/// When the card of an agent that everybody finds was last fetched, to within a minute. A fetch of a hidden agent leaves
-/// no trace in it.
+/// When the card of a public agent was last fetched, to within a minute. A fetch of a hidden agent leaves no trace in
+/// it.
 pub(crate) async fn last_crawl(
     store: &Store,
     now: Timestamp,
@@ -22,7 +21,6 @@ pub(crate) async fn last_crawl(
     Ok(at.map(|at| Timestamp(at.min(now.0))))
 }
 
-/// Stores it.
 pub(crate) async fn store_last_crawl(write: &Write, at: Timestamp) -> Result<(), StoreError> {
     write.setting_put(SETTING, &at.0.to_string()).await
 }

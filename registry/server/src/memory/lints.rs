@@ -1,13 +1,14 @@
-//! Places for cards that are linted on request.
+//! Slots for cards that are linted on request.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// The most cards that are linted or wait for it; further ones get 503. Each holds its bytes meanwhile, at most 1 MiB.
+/// Maximum number of cards that are linted or wait for it; further ones get 503. Each holds its bytes for that time, at
+/// most 1 MiB.
 pub(crate) const PLACES: usize = 32;
 
-/// Places for cards that are linted on request, and permits for the threads that do it.
+/// Slots for cards that are linted on request, and permits for the threads that do it.
 #[derive(Debug)]
 pub(crate) struct LintPlaces {
     pub(crate) places: Semaphore,

@@ -17,22 +17,18 @@ use crate::memory::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_
 /// Megabytes of cached query vectors.
 const QUERY_CACHE_MEGABYTES: u64 = 16;
 
-/// The most queries that the encoder has at once: it serves them in the order in which they come, so they are few.
+/// Maximum number of queries in the encoder: it serves them in the order in which they come, so they are few.
 const ENCODED_AT_ONCE: usize = 8;
 
-/// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// Full text only.
     Lexical,
     /// Full text and semantic.
     Hybrid,
-    /// Semantic only.
     Semantic,
 }
 
 impl Mode {
-    /// Every mode.
     pub const ALL: [Self; 3] = [Self::Lexical, Self::Hybrid, Self::Semantic];
 
     /// The name in requests and responses.
@@ -53,7 +49,6 @@ impl Mode {
         }
     }
 
-    /// The mode of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
@@ -71,7 +66,6 @@ pub(crate) struct Meanings {
     pub(crate) permits: Arc<FairSemaphore>,
 }
 
-/// The model that searches use.
 #[derive(Debug)]
 pub(crate) struct ServingModel {
     pub(crate) embedder: Arc<dyn Embedder>,
@@ -79,16 +73,13 @@ pub(crate) struct ServingModel {
     pub(crate) cutoff: f32,
 }
 
-/// The progress of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelProgress {
-    /// Its id.
     pub model: String,
-    /// Its display name.
     pub name: String,
     /// Agents that have vectors.
     pub agents: usize,
-    /// Bytes of memory that these take.
+    /// The memory that these take, in bytes.
     pub memory: usize,
     /// The similarity cutoff, once it is calibrated.
     pub cutoff: Option<f32>,
@@ -119,7 +110,7 @@ pub(crate) struct QueryMeaning {
 }
 
 impl Meanings {
-    /// No model yet; a query waits for at most `patience`.
+    /// A query waits for at most `patience`.
     pub(crate) fn new(patience: Duration) -> Self {
         Self {
             serving: ArcSwapOption::empty(),
@@ -141,7 +132,6 @@ impl Meanings {
         self.queries.run_pending_tasks();
     }
 
-    /// Whether a model serves.
     pub(crate) fn serves(&self) -> bool {
         self.serving.load().is_some()
     }
@@ -209,7 +199,6 @@ impl Meanings {
         Some(vector)
     }
 
-    /// Replaces the progress of a model.
     pub(crate) fn set_progress(&self, update: ModelProgress) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.retain(|known| known.model != update.model);

@@ -7,14 +7,13 @@ use a2a_registry_store::{Store, StoreError, Write};
 
 /// The setting that holds when the circuit breaker opened, and when it was last open.
 const SETTING: &str = "crawl_braked";
-/// For this long a stored outage is valid: longer than the interval of a failing source.
+/// How long a stored outage is valid: longer than the interval of a failing source.
 pub(crate) const BELIEVED: i64 = 2 * DAY;
 
 /// The outage that the database holds after a commit.
 #[derive(Debug)]
 pub(crate) struct StoredOutage(pub(crate) Option<Outage>);
 
-/// A stored outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outage {
     /// When the circuit breaker opened.

@@ -1,5 +1,5 @@
-//! The registry as an agent: its signed card as it is served, the signals that a task has changed, and the new tasks that
-//! wait to be stored.
+//! The registry as an agent: its signed card as it is served, the signals that a task has changed, and the new tasks to
+//! be stored.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,30 +11,27 @@ use uuid::Uuid;
 
 use crate::error::AppError;
 
-/// The most new tasks in one transaction.
+/// Maximum number of new tasks in one transaction.
 const GROUP: usize = 256;
-/// Bytes of new tasks beyond which no further one comes into the same transaction.
+/// Bytes of new tasks beyond which no further one is added to the same transaction.
 const GROUP_BYTES: usize = 8 << 20;
 
-/// The state of the registry as an agent, in this process.
 #[derive(Debug, Default)]
 pub(crate) struct OwnAgent {
-    /// The card; unset while the registry is no agent, and in commands that serve nothing.
+    /// Unset while the registry is no agent, and in commands that serve nothing.
     pub(crate) card: OnceLock<OwnCard>,
-    /// Wakes those who follow a task that this process has changed.
+    /// Wakes the followers of a task that this process has changed.
     pub(crate) tasks: TaskSignals,
-    /// Tasks that are not stored yet.
     pub(crate) new_tasks: NewTasks,
 }
 
 /// A signal for each task that is followed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskSignals {
-    /// A task that nobody follows has no entry, so there are never more than streams.
+    /// A task without followers has no entry, so there are never more entries than streams.
     followed: Arc<Mutex<HashMap<Uuid, watch::Sender<u64>>>>,
 }
 
-/// The signal of one task, for one who follows it.
 #[derive(Debug)]
 pub(crate) struct TaskSignal {
     signals: TaskSignals,
@@ -54,7 +51,6 @@ impl TaskSignals {
         }
     }
 
-    /// Wakes whoever follows a task.
     pub(crate) fn changed(&self, task: Uuid) {
         if let Some(signal) = self.followed().get(&task) {
             signal.send_modify(|count| *count = count.wrapping_add(1));
@@ -75,7 +71,7 @@ impl TaskSignal {
     /// Waits for a change that is not seen yet.
     pub(crate) async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
-            // The sender lives as long as anybody follows the task.
+            // The sender lives as long as the task has followers.
             std::future::pending::<()>().await;
         }
     }
@@ -101,7 +97,7 @@ pub(crate) struct NewTasks {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A new task, and whom to tell that it is stored.
+/// A new task, and the receiver of the message that it is stored.
 #[derive(Debug)]
 pub(crate) struct NewTask {
     pub(crate) row: a2a_task::Model,
@@ -109,7 +105,7 @@ pub(crate) struct NewTask {
 }
 
 impl NewTasks {
-    /// Adds a task; what is returned learns when it is stored.
+    /// Adds a task; the returned receiver learns when it is stored.
     pub(crate) fn add(&self, row: a2a_task::Model) -> oneshot::Receiver<Result<(), AppError>> {
         let (stored, learns) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,12 +113,12 @@ impl NewTasks {
         learns
     }
 
-    /// Waits until those before are stored. Whoever holds this stores those that wait by then.
+    /// Waits until earlier tasks are stored. The holder of this guard stores the tasks that are waiting by then.
     pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
-    /// Those that have waited for the longest time, as many as belong in one transaction.
+    /// The longest-waiting tasks, as many as fit in one transaction.
     pub(crate) fn take(&self) -> Vec<NewTask> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -138,7 +134,7 @@ impl NewTasks {
 }
 
 impl NewTask {
-    /// Bytes of what is large in it.
+    /// An estimate of its bytes, from its large columns.
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         self.row.history.len() + length(&self.row.outcome) + length(&self.row.more)
@@ -147,7 +143,7 @@ impl NewTask {
 
 #[derive(Debug)]
 pub(crate) struct OwnCard {
-    /// Its bytes, the same for everybody.
+    /// The bytes, which are the same for every caller.
     pub(crate) bytes: Bytes,
     /// Its strong entity tag, with quotes.
     pub(crate) tag: String,

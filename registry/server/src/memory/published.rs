@@ -1,17 +1,15 @@
-//! The catalog that the registry publishes, as it was last made.
+//! The catalog that the registry publishes, as it was last built.
 
 use a2a_registry_domain::timestamp::Timestamp;
 use bytes::Bytes;
 
-/// The catalog with what it was made from.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedCatalog {
-    /// The state of the index, and the labels of everybody.
+    /// The state of the index, and the labels of public agents.
     pub(crate) key: String,
-    /// The document.
     pub(crate) body: Bytes,
     /// Its strong entity tag, in quotes.
     pub(crate) tag: String,
-    /// When the agent in it changed that changed last.
+    /// When the last changed agent in it changed.
     pub(crate) changed_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Refused credentials and sign-ins of the last minute, counted by network until they are written down.
+//! Refused credentials and sign-ins of the last minute, counted by network until their events are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,16 +10,15 @@ use ipnet::IpNet;
 
 use crate::error::RefusalReason;
 
-/// Networks that are counted each by itself within a minute.
+/// Networks that are counted separately within a minute.
 const MAX_NETWORKS: usize = 1_000;
-/// Networks of a minute that are written down each by itself: those with most refusals. All others are one entry.
+/// Networks of a minute that get an event of their own: those with most refusals. All others share one.
 pub(crate) const MAX_ENTRIES: usize = 20;
-/// Refusals of a network within a minute that are logged one by one.
+/// Refusals of a network within a minute that are logged individually.
 const LINES_PER_NETWORK: u64 = 3;
-/// Refusals of all networks within a minute that are logged one by one.
+/// Refusals of all networks within a minute that are logged individually.
 const LINES: u64 = 60;
 
-/// The refusals since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<MinuteCounts>);
 
@@ -32,22 +31,19 @@ struct MinuteCounts {
     lines: u64,
 }
 
-/// How many refusals there were.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct RefusalCount {
-    /// By reason.
     pub(crate) reasons: BTreeMap<&'static str, u64>,
-    /// How many of them were logged one by one.
+    /// How many of them were logged individually.
     logged: u64,
 }
 
 impl RefusalCount {
-    /// All of them.
     pub(crate) fn total(&self) -> u64 {
         self.reasons.values().sum()
     }
 
-    /// Those that were not logged one by one.
+    /// Those that were not logged individually.
     pub(crate) fn unlogged(&self) -> u64 {
         self.total().saturating_sub(self.logged)
     }
@@ -60,19 +56,18 @@ impl RefusalCount {
     }
 }
 
-/// The refusals of a while.
+/// The refusals of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefusalSummary {
     /// When the first one was.
     pub(crate) since: Timestamp,
-    /// The networks with most of them, most first.
+    /// The networks with most of them, in descending order.
     pub(crate) networks: Vec<(IpNet, RefusalCount)>,
-    /// All others together.
     pub(crate) others: RefusalCount,
 }
 
 impl Refusals {
-    /// Counts a refusal; returns whether it is to be logged by itself.
+    /// Counts a refusal; returns whether it is to be logged individually.
     pub(crate) fn add(
         &self,
         now: Timestamp,
@@ -99,7 +94,7 @@ impl Refusals {
         is_logged
     }
 
-    /// Takes what was counted; `None` where there was no refusal.
+    /// Takes what was counted; `None` if there was no refusal.
     pub(crate) fn take(&self) -> Option<RefusalSummary> {
         let taken = std::mem::take(&mut *self.lock());
         let since = taken.since?;
@@ -118,7 +113,7 @@ impl Refusals {
         })
     }
 
-    /// Takes a summary back that could not be written down.
+    /// Takes back a summary whose events could not be written.
     pub(crate) fn take_back(&self, summary: RefusalSummary) {
         let mut unwritten = self.lock();
         let since = unwritten

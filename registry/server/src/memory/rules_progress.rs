@@ -1,10 +1,10 @@
-//! How far the decisions by changed admission rules are, as this process knows it.
+//! The progress of the decisions by changed admission rules, as this process knows it.
 
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// How far the decisions by the rules of this process are.
+/// The progress of the decisions by the rules of this process.
 #[derive(Debug)]
 pub struct RulesProgress {
     /// The name of this process in the lease of the decisions.
@@ -12,38 +12,31 @@ pub struct RulesProgress {
     stage: Mutex<Stage>,
 }
 
-/// The stage of the decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// They have not begun in this process.
     Waiting,
-    /// This process decides.
     Deciding {
         /// Agents and reviews that are decided.
         decided: u64,
-        /// All that have to be.
+        /// Agents and reviews to decide in all.
         total: u64,
     },
-    /// Another process decides, and had decided that many of all when this one last looked.
+    /// Another process decides, with this progress when this one last looked.
     Elsewhere {
-        /// Agents and reviews that are decided.
         decided: u64,
-        /// All that have to be.
         total: u64,
     },
     /// Some could not be decided, and are tried again.
     Failed {
-        /// Their number.
         count: u64,
     },
     /// Another process was started with other rules since, and decides by those.
     Superseded,
-    /// Everything is decided.
     Decided,
 }
 
 impl RulesProgress {
-    /// Of a process with this name, in which no decision has begun.
     pub(crate) fn new(holder: Uuid) -> Self {
         Self {
             holder,
@@ -51,12 +44,10 @@ impl RulesProgress {
         }
     }
 
-    /// Records the stage.
     pub(crate) fn note(&self, stage: Stage) {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
     }
 
-    /// The stage as a sentence.
     pub(crate) fn sentence(&self) -> String {
         let stage = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let hidden = "what they may forbid is hidden meanwhile";

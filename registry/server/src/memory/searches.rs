@@ -8,7 +8,6 @@ use moka::sync::Cache;
 use crate::memory::KEPT_UNUSED;
 use crate::memory::fair_semaphore::{FairSemaphore, MAX_WAITING, MAX_WAITING_PER_CALLER};
 
-/// Cached responses, and the thread pool of searches.
 #[derive(Debug)]
 pub(crate) struct SearchCache {
     /// By query, labels, index generation and overlay: an entry can expire, but never be wrong.
@@ -23,7 +22,6 @@ impl SearchCache {
         self.answers.run_pending_tasks();
     }
 
-    /// An empty cache of at most that many megabytes, and a pool with one thread per core.
     pub(crate) fn new(megabytes: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {

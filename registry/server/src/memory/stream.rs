@@ -13,7 +13,6 @@ use time::OffsetDateTime;
 use crate::config::CrawlerConfig;
 use crate::memory::outage::Outage;
 
-/// The pace, plan and circuit breaker of visits, in one process.
 #[derive(Debug)]
 pub(crate) struct VisitStream {
     pub(crate) pace: Pace,

@@ -1,19 +1,17 @@
-//! Which tokens this process has noted the use of in the present hour, so that each is written at most once an hour.
+//! The tokens whose use this process has noted in the present hour, so that each is written at most once an hour.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// One hour in microseconds.
 const HOUR: i64 = 3600 * 1_000_000;
 
-/// The tokens whose use in the present hour is noted.
 #[derive(Debug, Default)]
 pub(crate) struct TokenUses(Mutex<(i64, HashSet<Uuid>)>);
 
 impl TokenUses {
-    /// The hour to write as that of the token's last use; `None` where it is written, or about to be.
+    /// The hour to write as that of the token's last use; `None` if it is written, or about to be.
     pub(crate) fn to_note(&self, token: Uuid, last: Option<i64>, now: i64) -> Option<i64> {
         let hour = now - now.rem_euclid(HOUR);
         if last.is_some_and(|last| last >= hour) {

@@ -26,7 +26,7 @@ pub fn complete(document: &mut OpenApi) {
     let mut common = BTreeSet::new();
     for (path, item) in &mut document.paths.paths {
         if DialectErrors::at(DIALECT_ERRORS, path).is_some() {
-            // Its handlers describe their failures themselves.
+            // Its handlers describe their errors themselves.
             continue;
         }
         for operation in methods_mut(item) {
@@ -54,7 +54,6 @@ pub fn complete(document: &mut OpenApi) {
     }
 }
 
-/// The error responses that follow from the input of an operation.
 fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> Vec<StatusCode> {
     let parameters = operation.parameters.as_deref().unwrap_or_default();
     let takes = |place: ParameterIn| {
@@ -63,7 +62,7 @@ fn failures(path: &str, operation: &Operation, patterns: &BTreeSet<String>) -> V
     };
     let mut found = vec![
         StatusCode::NOT_ACCEPTABLE,
-        // A response that is too large for what its reader has not read yet; and searches that wait.
+        // For a response that is too large for what its reader has not read yet; and searches that wait.
         StatusCode::TOO_MANY_REQUESTS,
         StatusCode::INTERNAL_SERVER_ERROR,
         StatusCode::SERVICE_UNAVAILABLE,
@@ -163,7 +162,6 @@ fn problem(status: StatusCode) -> Content {
         .build()
 }
 
-/// The headers of an error response.
 fn headers(status: StatusCode) -> Vec<(&'static str, Header)> {
     let header = |schema_type, description: &str| {
         let schema = ObjectBuilder::new().schema_type(schema_type).build();

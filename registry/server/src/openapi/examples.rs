@@ -9,7 +9,7 @@ use utoipa::openapi::{Content, OpenApi, RefOr};
 
 use crate::openapi::operations::methods_mut;
 
-/// The examples file, which the tests validate against the schemas.
+/// The tests validate it against the schemas.
 const FILE: &str = include_str!("../../../../openapi/examples.json");
 
 #[derive(Debug, Default, Deserialize)]
@@ -30,7 +30,6 @@ impl Examples {
     }
 }
 
-/// Adds the example to every parameter, body and response.
 pub fn place(document: &mut OpenApi) {
     let examples: Examples = serde_json::from_str(FILE).unwrap_or_default();
     for item in document.paths.paths.values_mut() {

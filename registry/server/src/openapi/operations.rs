@@ -1,4 +1,4 @@
-//! The operations of the API as a list: for `Allow`, for metrics, and for the authorisation test.
+//! The operations of the API as a list: for `Allow`, for metrics, and for the authorization test.
 
 use std::sync::LazyLock;
 
@@ -6,14 +6,12 @@ use utoipa::openapi::path::{Operation as Documented, PathItem};
 
 use crate::openapi;
 
-/// One operation of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     /// `operationId`, which is also the name of its handler.
     pub id: String,
-    /// `GET`, `POST` …
+    /// The method, such as `GET` or `POST`.
     pub method: String,
-    /// The template of its path.
     pub path: String,
 }
 
@@ -31,7 +29,6 @@ static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Every operation of the API, by path.
 pub fn all() -> &'static [Operation] {
     &OPERATIONS
 }

@@ -1,16 +1,14 @@
-//! Operations that are served at a further address too: each is described there as well, under a name of its own, which
-//! is the name of the route in the attributes of its handler.
+//! Operations that are also served at a further address: each is described there as well, under its own name, which is
+//! the name of the route in the attributes of its handler.
 
 use utoipa::openapi::OpenApi;
 
 use crate::openapi::operations::methods_mut;
 
-/// A further address of an operation.
 struct OtherAddress {
     /// The path that its handler is described at.
     of: &'static str,
     path: &'static str,
-    /// Its `operationId` there.
     id: &'static str,
     summary: &'static str,
     description: &'static str,
@@ -75,7 +73,6 @@ const OTHER_ADDRESSES: &[OtherAddress] = &[
     },
 ];
 
-/// Describes the operations at their further addresses.
 pub fn add(document: &mut OpenApi) {
     let paths = &mut document.paths.paths;
     for other in OTHER_ADDRESSES {

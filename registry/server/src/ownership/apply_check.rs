@@ -59,8 +59,8 @@ pub(crate) async fn apply_check(
     Ok(changes.reach_changed)
 }
 
-/// Has the unproved hosts checked again that a record which was just found covers too: those of the same account below the
-/// record's name. Each of them would else wait for its daily check.
+/// Has the unproved hosts checked again that a newly found record covers too: those of the same account below the
+/// record's name. Each of them would otherwise wait for its daily check.
 pub(crate) async fn check_hosts_below(
     context: &Context,
     result: &CheckResult,
@@ -73,7 +73,7 @@ pub(crate) async fn check_hosts_below(
     if zones.is_empty() {
         return Ok(());
     }
-    // A write of its own: no other host may be locked while the checked one is.
+    // A separate write: no other host may be locked while the checked one is.
     let write = context.store.write().await?;
     for (zone, account) in zones {
         write
@@ -85,8 +85,8 @@ pub(crate) async fn check_hosts_below(
     Ok(())
 }
 
-/// Sets or clears a domain's opt-out as its own record says. An opt-out by the owner, or by a value that only a later
-/// build knows, is not cleared by the record.
+/// Sets or clears a domain's opt-out by its own record. An opt-out by the owner, or by a value that only a later build
+/// knows, is not cleared by the record.
 fn follow_record(row: &mut domain::Model, result: &CheckResult) {
     match result.opted_out {
         Some(true) if row.opted_out_by.is_none() => {
@@ -119,7 +119,7 @@ fn next_check_at(
 }
 
 /// Accepts the keys of a domain's agents after a check that found its owner's own DNS record: the record vouches for
-/// keys that were there before it.
+/// keys that existed before it.
 pub(crate) async fn accept_keys_of(
     context: &Context,
     row: &domain::Model,
@@ -146,8 +146,8 @@ pub(crate) async fn accept_keys_of(
 }
 
 /// Updates a domain's state and owner from its proofs, and its agents with it: they are put on hold if it lapsed, is
-/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state, owner or
-/// the methods of its proofs changed; if not, the agents are left as they are.
+/// disputed or has opted out; a proof lifts that hold and has waiting cards decided again. Returns whether state, owner
+/// or the methods of its proofs changed; if not, the agents are left as they are.
 pub(crate) async fn follow_proofs(
     context: &Context,
     write: &Write,
@@ -190,7 +190,7 @@ pub(crate) async fn follow_proofs(
     Ok(true)
 }
 
-/// Has the catalogs of a domain that was just proved fetched in full, because not all that they list was kept before.
+/// Has the catalogs of a newly proved domain fetched in full, because parts of their lists were not stored before.
 async fn fetch_catalogs_in_full(
     write: &Write,
     row: &domain::Model,
@@ -209,7 +209,6 @@ async fn fetch_catalogs_in_full(
     Ok(())
 }
 
-/// Sets a domain's state and owner by the proofs that hold.
 fn set_ownership(
     row: &mut domain::Model,
     before: DomainState,

@@ -13,11 +13,7 @@ use crate::ownership::dispute::{disputed, is_caller_party, is_disputed};
 use crate::ownership::is_provable;
 
 /// The caller's account, if it owns the domain at this time or curates. While a domain is disputed only curators may
-/// change it.
-///
-/// # Errors
-/// `Unauthenticated`; `Conflict` for a party to its dispute and for the account that registered a disputed domain;
-/// `Forbidden` for all others.
+/// change it: a party to the dispute, and the account that registered the domain, get a conflict.
 pub(crate) async fn require_owner_or_curator<'a>(
     on: &impl Handle,
     caller: &'a Caller,
@@ -44,12 +40,9 @@ pub(crate) async fn require_owner_or_curator<'a>(
     Err(AppError::new(ErrorKind::Forbidden, needed))
 }
 
-/// As [`require_owner_or_curator`], for an act on everything that a domain has. Plain HTTP and HTTPS on their usual ports are
-/// one domain, and an owner vouch is for one of the two: while cards at the other one are registered, the act is not its
-/// owner's.
-///
-/// # Errors
-/// The same, and `Forbidden` for the owner that an admin vouches for while the domain has cards at another origin.
+/// As [`require_owner_or_curator`], for an act on everything that a domain has. Plain HTTP and HTTPS on their usual
+/// ports are one domain, and an owner vouch is for one of the two: while cards at the other one are registered, the
+/// vouched owner is refused.
 pub(crate) async fn require_whole_domain<'a>(
     on: &impl Handle,
     caller: &'a Caller,

@@ -37,7 +37,6 @@ pub(crate) fn why_no_challenge(row: &domain::Model) -> Option<String> {
     ))
 }
 
-/// Makes a new challenge for an account on each of these domains.
 pub(crate) async fn new_challenges(
     context: &Context,
     write: &Write,
@@ -59,7 +58,7 @@ pub(crate) async fn new_challenges(
     Ok(write.challenges_put(rows).await?)
 }
 
-/// Makes a challenge for an account on each of these domains where it has no open one.
+/// Makes a challenge for an account on each of these domains that has no open one.
 pub(crate) async fn ensure_challenges(
     context: &Context,
     write: &Write,
@@ -107,7 +106,7 @@ pub fn registry_host(context: &Context) -> String {
     host.unwrap_or(url)
 }
 
-/// The records and the file of a challenge, ready to be copied; any one of them is a proof. The standing record comes
+/// The records and the file of a challenge, ready to be copied; any one of them is a proof. The persistent record comes
 /// first, because it needs no renewal.
 pub(crate) fn challenge_views(
     context: &Context,

@@ -19,7 +19,7 @@ pub(crate) async fn refusal_by_dispute(
         Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
         Err(_) => agents::agent_by_urn(&context.store, agent).await?,
     };
-    // The same is read for an agent that is missing; nothing has this key.
+    // The same is read for a missing agent; no row has this key.
     let domain = [agent.map_or(0, |row| row.domain_id)];
     let row = domains::domains_by_ids(&context.store, &domain)
         .await?
@@ -30,7 +30,6 @@ pub(crate) async fn refusal_by_dispute(
     Ok(row.map(|(row, _)| disputed(&row)))
 }
 
-/// Whether the caller is a party to a domain's dispute.
 pub(crate) async fn is_caller_party(
     on: &impl Handle,
     caller: &Caller,
@@ -43,10 +42,6 @@ pub(crate) async fn is_caller_party(
     Ok(is_party(row, &proofs, account.id))
 }
 
-/// Whether a domain is disputed.
-///
-/// # Errors
-/// Where its stored state is one that only a later build knows.
 pub(crate) fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
     Ok(row.state()? == DomainState::Disputed)
 }

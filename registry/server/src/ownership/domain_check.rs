@@ -14,20 +14,18 @@ use crate::sources::https_origin;
 /// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
 const MAX_PARENTS: usize = 3;
 
-/// Files requested of a host in one check; its certificate makes one request more, and a visit makes as many. The files
-/// of accounts with a proof come first.
+/// Files requested from a host in one check; its certificate takes one more request, and a visit makes as many. The
+/// files of accounts with a proof come first.
 const MAX_FILES: usize = 7;
 
-/// The limits and means of one check.
 struct CheckScope<'a> {
     fetcher: &'a Fetcher,
-    /// The URL of the host's root; `None` if its name makes none.
+    /// The URL of the host's root; `None` if its name cannot form one.
     origin: Option<Url>,
-    /// The host by which records name this registry.
     registry: &'a str,
     /// Whether the host itself may be contacted, or only its name server.
     may_contact_host: bool,
-    /// How many more files may be requested of it.
+    /// How many more files may be requested from it.
     files_left: AtomicUsize,
     /// The seconds of the longest `Retry-After` it has sent in this check.
     retry_after: AtomicU32,

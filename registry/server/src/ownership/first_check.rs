@@ -21,10 +21,10 @@ use crate::ownership::domain_check::opted_out;
 use crate::sources::host_of;
 use crate::visits::leasing::visits_give_back;
 
-/// For this long after its registration a domain is not visited while the lookup of its opt-out record fails. A failed
-/// lookup is no permission, but a name server that never answers would keep a domain out for good.
+/// How long after its registration a domain is not visited while the lookup of its opt-out record fails. A failed
+/// lookup is no permission, but a name server that never answers would otherwise exclude a domain forever.
 const PATIENCE: i64 = 15 * MINUTE;
-/// Timeout of the lookup: the visit has one of the crawler's places meanwhile.
+/// Timeout of the lookup: the visit holds one of the crawler's slots for that time.
 const LOOKUP: Duration = Duration::from_secs(1);
 /// A failed lookup is repeated after this.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -32,7 +32,6 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// A leased visit: the domain, and its sources that are due.
 pub(crate) type Leased = (domain::Model, Vec<source::Model>);
 
-/// The result of the first check of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstCheckResult {
     /// It may be visited.
@@ -48,7 +47,7 @@ pub(crate) fn is_patience_over(row: &domain::Model, now: Timestamp) -> bool {
     now.0.saturating_sub(row.created_at) >= PATIENCE
 }
 
-/// Whether a visit is the first one of these sources, so that its domain is checked before.
+/// Whether a visit is the first one of these sources, so that its domain is checked first.
 pub(crate) fn is_first_visit(due: &[source::Model]) -> bool {
     due.iter().all(|source| source.attempts == 0)
 }
@@ -118,7 +117,6 @@ async fn check_first(context: &Context, registry: &str, (row, due): &Leased) -> 
     }
 }
 
-/// Stores that a domain has opted out.
 async fn store_opt_out(context: &Context, visited: &domain::Model) -> Result<(), AppError> {
     let (write, mut row, followers) = write_with_followers(context, visited).await?;
     row.opted_out_by.get_or_insert(OptOut::Record.into());

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 4;
 /// How often to poll for due checks without a wake-up.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Runs the checks that are due until it is cancelled; a check under way is cancelled and is due again minutes later.
+/// Runs the due checks until it is cancelled; a check in progress is cancelled and is due again minutes later.
 pub(crate) fn start(context: &Arc<Context>, cancel: &CancellationToken) -> JoinHandle<()> {
     let mut workers = JoinSet::new();
     for _ in 0..AT_ONCE {
@@ -48,7 +48,7 @@ async fn run(context: Arc<Context>, cancel: CancellationToken) {
     }
 }
 
-/// Runs one check that is due; returns whether there was one. Its lease is given back in every case.
+/// Runs one due check; returns whether there was one. Its lease is given back in every case.
 async fn check_next(context: &Context, cancel: &CancellationToken) -> Result<bool, AppError> {
     let Some(check) = check_lease(context).await? else {
         return Ok(false);

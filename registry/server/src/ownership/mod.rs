@@ -1,4 +1,4 @@
-//! Domain ownership: the challenges of an account, the checks for its proofs, and what follows from their results
+//! Domain ownership: the challenges of an account, the checks for its proofs, and the consequences of their results
 //! (docs/ownership.md#proofs).
 
 pub mod apply_check;
@@ -25,8 +25,8 @@ pub(crate) use challenges::{is_provable, why_no_challenge};
 pub(crate) use dispute::{disputed, is_disputed, is_party};
 pub(crate) use succession::owner_marks;
 
-/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has one,
-/// the account that registered it manages it; a domain that an owner has left does not fall back to that account.
+/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has
+/// one, the account that registered it manages it; a domain that an owner has left does not return to that account.
 pub(crate) fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
     row.owner_id.is_none()
         && row.vouched_owner.is_none()
@@ -40,7 +40,7 @@ fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -
     row.account_id.filter(|_| was_never_owned(row, marks))
 }
 
-/// The account whose own an agent of this domain is at this time. The agent's row keeps an owner that an admin vouches for
+/// The account that owns an agent of this domain at this time. The agent's row keeps an owner that an admin vouches for
 /// until a job has seen that the vouch has expired.
 pub(crate) fn keeper_at(
     agent: &agent::Model,
@@ -60,7 +60,6 @@ pub(crate) fn keeper_at(
 pub(crate) struct CheckRequest {
     /// The domain, a host name.
     pub(crate) host: String,
-    /// The accounts whose proofs are checked.
     pub(crate) claimants: Vec<Claimant>,
     /// Whether it was proved before: then its owner marks are fetched too, by which a new owner is detected.
     pub(crate) proved_before: bool,
@@ -72,14 +71,12 @@ pub(crate) struct CheckRequest {
     pub(crate) contact_if_unknown: bool,
 }
 
-/// An account whose proofs of a domain are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimant {
-    /// The account.
     pub(crate) account: Uuid,
     /// Its URI, as DNS records name it.
     pub(crate) uri: String,
-    /// The nonces of its challenges and proofs; without any only the standing record is checked.
+    /// The nonces of its challenges and proofs; without any only the persistent record is checked.
     pub(crate) nonces: Vec<String>,
 }
 
@@ -88,7 +85,6 @@ pub(crate) struct Claimant {
 pub(crate) struct CheckResult {
     /// Whether the domain's own record opts out of being listed; `None` if the lookup failed.
     pub(crate) opted_out: Option<bool>,
-    /// The result for each claimant at each place.
     pub(crate) proofs: Vec<ProofResult>,
     /// The name servers; empty if they were not looked up or the lookup failed.
     pub(crate) name_servers: Vec<String>,
@@ -107,27 +103,22 @@ pub(crate) struct CheckResult {
 }
 
 impl CheckResult {
-    /// Whether a proof was found.
     pub(crate) fn has_proof(&self) -> bool {
         let mut proofs = self.proofs.iter();
         proofs.any(|proof| proof.outcome == ProofOutcome::Held)
     }
 }
 
-/// The result of the check for one account at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProofResult {
-    /// The account.
     pub(crate) account: Uuid,
-    /// The method of the proof.
     pub(crate) method: Method,
-    /// The DNS name or URL.
     pub(crate) place: String,
-    /// The nonce that was checked; `None` for a standing record.
+    /// The nonce that was checked; `None` for a persistent record.
     pub(crate) nonce: Option<String>,
     /// The name below which it covers every host, for a record with `policy=subdomains`.
     pub(crate) zone: Option<String>,
-    /// Whether the proof is there.
+    /// Whether the proof was found.
     pub(crate) outcome: ProofOutcome,
     /// One sentence for the owner.
     pub(crate) detail: String,

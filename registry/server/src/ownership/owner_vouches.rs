@@ -1,6 +1,6 @@
-//! Owner vouches: an admin's word that an account may act as owner of a host that cannot be proved
-//! (docs/ownership.md#vouches). Whether one is in force is decided by
-//! [`owner_at`](domain::Model::owner_at); here it ends, and the agents of its host follow.
+//! Owner vouches: an admin's statement that an account may act as owner of a host that cannot be proved
+//! (docs/ownership.md#vouches). Whether one is in force is decided by [`owner_at`](domain::Model::owner_at); here it
+//! ends, and the agents of its host are updated.
 
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -18,10 +18,9 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::ownership::apply_check::update_agents;
 
-/// Hosts whose owner vouches are read at once.
 const PAGE: u64 = 100;
 
-/// Stores a domain's owner vouch, or that it has none any more, and updates the domain's agents for it.
+/// Stores a domain's owner vouch or its removal, and updates the domain's agents for it.
 pub(crate) async fn follow_owner_vouch(
     context: &Context,
     write: &Write,
@@ -33,8 +32,8 @@ pub(crate) async fn follow_owner_vouch(
     update_agents(context, write, ledger, row, state).await
 }
 
-/// Removes the owner vouch from the row of a domain, with its event; the caller stores the row. Returns whether there was
-/// one.
+/// Removes the owner vouch from the row of a domain, with its event; the caller stores the row. Returns whether there
+/// was one.
 pub(crate) async fn remove_owner_vouch(
     on: &impl Handle,
     ledger: &mut Ledger<'_>,
@@ -52,7 +51,7 @@ pub(crate) async fn remove_owner_vouch(
     Ok(true)
 }
 
-/// Whether an account exists and may be used.
+/// Whether an account exists and is enabled.
 async fn is_usable(on: &impl Handle, account: Uuid) -> Result<bool, AppError> {
     let found = accounts::accounts_by_ids(on, &[account]).await?;
     Ok(found.iter().any(|account| account.may_be_used()))
@@ -77,8 +76,8 @@ async fn end_reason(
     Ok(proved.map(|proved| format!("{proved} is proved")))
 }
 
-/// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked them, and has written
-/// what it did to their agents before.
+/// Ends the owner vouches of hosts that a proof of another domain supersedes. The caller has locked them, and has
+/// already written its changes to their agents.
 pub(crate) async fn end_superseded(
     context: &Context,
     write: &Write,
@@ -91,7 +90,6 @@ pub(crate) async fn end_superseded(
     ledger.write(write).await
 }
 
-/// Ends the owner vouch of a domain if it is due to end.
 async fn end_if_due(
     context: &Context,
     write: &Write,
@@ -106,11 +104,9 @@ async fn end_if_due(
     Ok(())
 }
 
-/// Ends every owner vouch that has expired, whose account may not be used, or whose host is proved. An expired one permits
-/// nothing before this: it is what is shown and found that follows here.
-///
-/// # Errors
-/// Where the database fails as a whole; else the first failure of those that failed, after the others.
+/// Ends every owner vouch that has expired, whose account is disabled, or whose host is proved. An expired one permits
+/// nothing even before this, which only updates what is shown and found. A failure does not stop the others, and the
+/// first is returned after them.
 pub async fn end_owner_vouches(context: &Context) -> Result<(), AppError> {
     let (mut after, mut failed) = (0, Ok(()));
     loop {

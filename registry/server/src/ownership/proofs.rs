@@ -15,7 +15,7 @@ use crate::commit::ledger::Ledger;
 use crate::error::AppError;
 use crate::ownership::{CheckResult, ProofResult};
 
-/// The result at each place, as it is stored.
+/// The result at each place, in its stored form.
 pub(crate) fn check_rows(
     row: &domain::Model,
     result: &CheckResult,
@@ -28,7 +28,6 @@ pub(crate) fn check_rows(
         .collect()
 }
 
-/// What a check has changed of a domain's proofs.
 pub(crate) struct ProofChanges {
     /// Whether the proofs cover a different set of hosts now.
     pub(crate) reach_changed: bool,

@@ -16,9 +16,8 @@ use crate::error::AppError;
 use crate::ownership::generation::begin_generation;
 use crate::ownership::{CheckResult, ProofResult};
 
-/// The most card keys that are kept of a domain.
 const MAX_CARD_KEYS: usize = 64;
-/// Why a generation was ended by the system.
+/// The reason for a generation that the system begins.
 const CHANGED: &str =
     "its name servers, its TLS key and the keys of its cards have all changed since its last proof";
 
@@ -101,7 +100,6 @@ async fn card_keys(write: &Write, domain: i64) -> Result<BTreeSet<String>, AppEr
         .collect())
 }
 
-/// The owner marks in a row.
 pub(crate) fn owner_marks(row: &entity::owner_marks::Model) -> OwnerMarks {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     OwnerMarks {

@@ -49,10 +49,7 @@ pub async fn check_lease(context: &Context) -> Result<Option<DueCheck>, AppError
     Ok(context.store.check_lease(&request).await?)
 }
 
-/// Runs a leased check.
-///
-/// # Errors
-/// Where the database fails; the caller gives the lease back then.
+/// Runs a leased check. If the database fails, the caller gives the lease back.
 pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppError> {
     let request = CheckRequest {
         may_contact_host: check.may_contact_host,
@@ -64,10 +61,8 @@ pub async fn check_run(context: &Context, check: &DueCheck) -> Result<(), AppErr
     check_end(context, check, contacted_host, retry_after).await
 }
 
-/// Gives back a check that was not run, or was cancelled; it is due again minutes later.
-///
-/// # Errors
-/// Where the database fails; the lease expires by itself then.
+/// Gives back a check that was not run, or was cancelled; it is due again minutes later. If the database fails, the
+/// lease expires by itself.
 pub async fn check_give_back(context: &Context, check: &DueCheck) -> Result<(), AppError> {
     check_end(context, check, check.may_contact_host, 0).await
 }
@@ -112,7 +107,7 @@ pub(crate) async fn run_check(
     })
 }
 
-/// Records a check's result and applies it to the domain; returns the result at each place, as it is stored. If the
+/// Records a check's result and applies it to the domain; returns the result at each place, in its stored form. If the
 /// result shows a new owner, the proofs found for accounts of the old generation do not count.
 pub(crate) async fn record_check(
     context: &Context,
@@ -207,7 +202,7 @@ pub(crate) async fn check_request(
     })
 }
 
-/// Refuses one more check of a domain after [`FAILED_CHECKS`] failed ones of the account within an hour.
+/// Refuses another check of a domain after [`FAILED_CHECKS`] failed ones of the account within an hour.
 pub(crate) async fn check_attempts(
     context: &Context,
     account: &Account,

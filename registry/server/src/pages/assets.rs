@@ -14,8 +14,8 @@ use crate::http::problem::Problem;
 #[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
 struct Static;
 
-/// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache
-/// it for ever.
+/// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache it
+/// forever.
 pub(crate) fn address(name: &str) -> String {
     match Static::get(name) {
         Some(file) => format!("/static/{name}?v={}", tag(&file)),
@@ -23,10 +23,7 @@ pub(crate) fn address(name: &str) -> String {
     }
 }
 
-/// Serves a static file: cacheable for ever under its hashed URL, else revalidated.
-///
-/// # Errors
-/// `not-found` where no file has the name.
+/// Serves a static file: cacheable forever under its hashed URL, else revalidated.
 pub(crate) async fn show(
     request: HttpRequest,
     name: web::Path<String>,
@@ -52,7 +49,6 @@ pub(crate) async fn show(
     ))
 }
 
-/// The media type of a file, by its extension.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",

@@ -1,8 +1,8 @@
-//! What an agent wants to be sent by its callers, in words of a list.
+//! The credentials that an agent requires from its callers, in words for a list.
 
 use crate::pages::text;
 
-/// Kinds of credentials that a line names; the page of the agent names all.
+/// Kinds of credentials in a line; the page of the agent names all.
 const KINDS: usize = 3;
 
 /// The word for a value of the filter `auth`.
@@ -23,7 +23,6 @@ pub(crate) fn word(value: &str) -> String {
     }
 }
 
-/// The credentials that an agent wants, in a few words.
 pub(crate) fn sentence(values: &[String]) -> String {
     let mut kinds: Vec<String> = values.iter().take(KINDS).map(|value| word(value)).collect();
     if values.len() > KINDS {

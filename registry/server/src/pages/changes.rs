@@ -10,13 +10,13 @@ use crate::pages::trust::Badge;
 /// Characters of a value on each side of a change.
 const VALUE: usize = 1_500;
 
-/// A value as JSON, on several lines where it has members.
+/// A value as JSON, on several lines if it has members.
 pub(crate) fn value(value: &Value) -> String {
     let json = serde_json::to_string_pretty(value);
     text::block(&json.unwrap_or_default(), VALUE)
 }
 
-/// What a class of change means, whatever was decided on it.
+/// What a class of change means, independent of the decision on it.
 pub(crate) const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
     match class {
         Some(ChangeClass::None) => "No client could notice it.",
@@ -26,7 +26,6 @@ pub(crate) const fn class_meaning(class: Option<ChangeClass>) -> &'static str {
     }
 }
 
-/// The badge of the importance of a change.
 pub(crate) fn class_badge(class: &OpenEnum<ChangeClass>) -> Badge {
     let tone = match class.known() {
         Some(ChangeClass::None | ChangeClass::Low) | None => "plain",

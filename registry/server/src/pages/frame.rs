@@ -6,14 +6,12 @@ use crate::config::Config;
 use crate::http::visitor::Visitor;
 use crate::pages::{assets, text};
 
-/// The account that is signed in, as the frame shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameAccount {
-    /// Its name.
     pub name: String,
-    /// What every form of the page carries.
+    /// Included in every form of the page.
     pub form_token: String,
-    /// Whether it sees everything, policies among it.
+    /// Whether it sees everything, policies included.
     pub sees_all: bool,
 }
 
@@ -22,17 +20,14 @@ pub(crate) struct FrameAccount {
 pub(crate) struct Frame {
     /// Whether `--approve-all` is in force, which every page warns of.
     pub approve_all: bool,
-    /// Whether pages lead to the registry's catalog.
+    /// Whether pages link to the registry's catalog.
     pub catalog: bool,
-    /// The URL of the style sheet.
     pub style: String,
-    /// The URL of the script.
     pub script: String,
-    /// The URL of the icon.
     pub icon: String,
     /// The active entry of the navigation.
     pub here: &'static str,
-    /// The most characters of a search's text.
+    /// Maximum number of characters of a search's text.
     pub query_chars: usize,
     /// The account that is signed in by a session.
     pub who: Option<FrameAccount>,
@@ -41,7 +36,6 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a page.
     pub fn new(config: &Config, here: &'static str) -> Self {
         Self {
             approve_all: config.governance.approve_all,
@@ -56,7 +50,6 @@ impl Frame {
         }
     }
 
-    /// The frame of a page for that visitor.
     pub fn of(config: &Config, here: &'static str, visitor: &Visitor) -> Self {
         Self {
             who: FrameAccount::of(visitor),

@@ -1,8 +1,8 @@
 //! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
 //!
-//! A page holds what the API answers, and what its template cannot say of that. The template hands every text of others
-//! on to [`text`], which bounds it and shows what is hidden in it, and every time to [`moment`]; then it is escaped. Nothing is
-//! handed to a template as ready markup.
+//! A page holds what the API answers, and what its template cannot derive from that. The template passes every foreign
+//! text to [`text`], which bounds it and shows hidden characters in it, and every time to [`moment`]; then it is
+//! escaped. No template gets ready markup.
 
 pub mod assets;
 pub mod auth;
@@ -25,7 +25,7 @@ use askama::Template;
 
 use crate::http::problem::Problem;
 
-/// Renders a page. Pages depend on the caller and the moment, so no cache may store them.
+/// Pages depend on the caller and the time, so no cache may store them.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(body) => HttpResponse::build(status)
@@ -39,13 +39,13 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
     }
 }
 
-/// The answer to a form that asks for nothing, as Enter in a field sends it: the browser stays on the page, with what was
-/// typed.
+/// The answer to a form that requests nothing, as Enter in a field sends it: the browser stays on the page, with its
+/// input.
 pub(crate) fn stay_on_page() -> HttpResponse {
     HttpResponse::NoContent().finish()
 }
 
-/// Logs the internal text of a failure, because no problem document is made that would log it.
+/// Logs the internal text of an error, because no problem document is made that would log it.
 pub(crate) fn log(problem: &Problem) {
     let Some(internal) = problem.internal() else {
         return;
@@ -57,7 +57,6 @@ pub(crate) fn log(problem: &Problem) {
     }
 }
 
-/// The address of a search for one value alone.
 pub(crate) fn only(name: &str, value: &str) -> String {
     match serde_html_form::to_string([(name, value)]) {
         Ok(pairs) => format!("/?{pairs}"),

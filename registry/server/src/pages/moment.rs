@@ -1,4 +1,4 @@
-//! Times as pages show them. Templates hand on references, so that the functions here take them.
+//! Times as pages show them. Templates pass references, so the functions here take them.
 
 use a2a_registry_domain::timestamp::{DAY, HOUR, MINUTE, SECOND, Timestamp};
 
@@ -27,7 +27,8 @@ pub(crate) fn short_distance(moment: &Timestamp, now: &Timestamp) -> String {
     in_largest_unit(moment.0.saturating_sub(now.0), true)
 }
 
-/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the hour.
+/// When a token was last used, in words. Of the uses in an hour only the first is recorded, as the beginning of the
+/// hour.
 pub(crate) fn hour_of_use(at: &Timestamp, now: &Timestamp) -> String {
     if now.0.saturating_sub(at.0) < HOUR {
         return "in the last hour".to_owned();
@@ -35,8 +36,9 @@ pub(crate) fn hour_of_use(at: &Timestamp, now: &Timestamp) -> String {
     format!("in the hour from {}", minute(at))
 }
 
-/// The distance in the largest unit of which there is at least one, with short names of the units or whole ones. The past is
-/// rounded down; what is to come is rounded to the nearest unit, because a term of 30 days is not one of 29 a second later.
+/// The distance in the largest unit of which there is at least one, with short names of the units or full ones. The
+/// past is rounded down; the future is rounded to the nearest unit, because a term of 30 days is not one of 29 a second
+/// later.
 fn in_largest_unit(microseconds: i64, is_brief: bool) -> String {
     let mut size = microseconds.saturating_abs();
     if microseconds > 0 {

@@ -1,4 +1,4 @@
-//! Pages of failures, and `GET /problems/{slug}`, which explains a kind of problem.
+//! Pages of errors, and `GET /problems/{slug}`, which explains a kind of problem.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, ContentType, HeaderValue, RETRY_AFTER};
@@ -14,7 +14,6 @@ use crate::http::visitor::Visitor;
 use crate::pages::frame::Frame;
 use crate::pages::{log, page, text};
 
-/// The page of a failure.
 #[derive(Template)]
 #[template(path = "problem.html")]
 pub(crate) struct ProblemPage {
@@ -26,11 +25,10 @@ pub(crate) struct ProblemPage {
     slug: &'static str,
     /// Whether the address leads nowhere, so that a search may help.
     is_missing: bool,
-    /// Whether trying again may help.
+    /// Whether a retry may help.
     is_passing: bool,
 }
 
-/// The page that explains a kind of problem.
 #[derive(Template)]
 #[template(path = "problem_kind.html")]
 struct KindPage {
@@ -43,7 +41,6 @@ struct KindPage {
 }
 
 impl ProblemPage {
-    /// The page of a problem.
     pub(crate) fn new(frame: Frame, problem: &Problem) -> Self {
         let kind = problem.kind();
         Self {
@@ -58,7 +55,7 @@ impl ProblemPage {
     }
 }
 
-/// The page for a failure of a handler that knows its frame.
+/// The page for an error of a handler that knows its frame.
 pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
     let retry_after = error.retry_after;
     let problem = Problem::from(error);
@@ -70,7 +67,7 @@ pub(crate) fn problem(frame: Frame, error: AppError) -> HttpResponse {
     response
 }
 
-/// The page for a failure at any address outside of the API, which the envelope has logged.
+/// The page for an error at any address outside of the API, which the envelope has logged.
 pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
     let Some(context) = request.app_data::<web::Data<Context>>() else {
         return problem.answer(request.uri().path());
@@ -90,9 +87,6 @@ pub(crate) fn failed(request: &HttpRequest, problem: &Problem) -> HttpResponse {
 }
 
 /// Explains a kind of problem. Every text on the page is a constant.
-///
-/// # Errors
-/// `not-found`.
 pub(crate) async fn explained(
     context: web::Data<Context>,
     slug: Slug,

@@ -1,8 +1,8 @@
 //! Quoting for the languages snippets are written in.
 //!
-//! Each function takes any text and gives a literal of its language that stands for exactly that text and
-//! nothing else, on one line where the language allows it, with every character visible. Nothing from a
-//! card comes into a snippet but through one of these.
+//! Each function takes any text and returns a literal of its language that means exactly that text and nothing else, on
+//! one line if the language allows it, with every character visible. Text of a card gets into a snippet only through
+//! one of these.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::pages::text::marked;
 
 /// A POSIX shell word.
 ///
-/// Visible text goes between single quotes, where nothing means anything. Characters that a reader or a
-/// terminal would not show as they are (an escape sequence in pasted text can end the paste) are written
-/// as `printf` escapes. Line feeds at the very end stay as they are, since `$(…)` would drop them; U+0000,
-/// which no shell word can hold, becomes U+FFFD.
+/// Visible text goes between single quotes, where nothing has a special meaning. Characters that a reader or a terminal
+/// would not show as they are (an escape sequence in pasted text can end the paste) are written as `printf` escapes.
+/// Line feeds at the very end stay as they are, since `$(…)` would drop them; U+0000, which no shell word can hold,
+/// becomes U+FFFD.
 pub(crate) fn shell(text: &str) -> String {
     if !marked(text).any(|(_, hidden)| hidden) {
         return format!("'{}'", text.replace('\'', r"'\''"));
@@ -28,7 +28,7 @@ pub(crate) fn shell(text: &str) -> String {
                 '\'' => out.push_str(r"'\''"),
                 '\\' => out.push_str(r"\\"),
                 '%' => out.push_str("%%"),
-                // Inside double quotes an interactive shell looks for its history.
+                // Inside double quotes an interactive shell expands its history.
                 '!' => out.push_str(r"\041"),
                 // A format that begins with one would be read as an option.
                 '-' => out.push_str(r"\055"),
@@ -48,7 +48,6 @@ pub(crate) fn shell(text: &str) -> String {
     out
 }
 
-/// A Python string literal.
 pub(crate) fn python(text: &str) -> String {
     literal(text, |out, character| {
         let code = u32::from(character);
@@ -60,14 +59,13 @@ pub(crate) fn python(text: &str) -> String {
     })
 }
 
-/// A JavaScript string literal.
 pub(crate) fn javascript(text: &str) -> String {
     literal(text, |out, character| {
         let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
     })
 }
 
-/// A JSON string literal. Hidden characters are escaped as UTF-16 units.
+/// Hidden characters are escaped as UTF-16 units.
 pub(crate) fn json(text: &str) -> String {
     literal(text, |out, character| {
         for unit in character.encode_utf16(&mut [0; 2]) {
@@ -76,7 +74,7 @@ pub(crate) fn json(text: &str) -> String {
     })
 }
 
-/// A literal between double quotes, in which the languages agree but for the escapes of rare characters.
+/// A literal between double quotes, on which the languages agree except for the escapes of rare characters.
 fn literal(text: &str, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

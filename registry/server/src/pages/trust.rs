@@ -1,4 +1,4 @@
-//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never one tick.
+//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never a single check mark.
 
 use a2a_registry_api::{Liveness, Summary, Trust};
 use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
@@ -16,9 +16,7 @@ const REASON: usize = 60;
 /// A badge: a label with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Badge {
-    /// The label.
     pub label: String,
-    /// The explanation.
     pub meaning: String,
     /// The tone: `good`, `plain`, `warn` or `bad`.
     pub tone: &'static str,
@@ -28,15 +26,12 @@ pub(crate) struct Badge {
 
 /// Why a card has no level.
 const NO_TLS: &str = "the card was not fetched over valid TLS";
-/// The explanation of the trust ladder.
 const EXPLAINED: &str = "/about#trust";
 
-/// A step of the trust ladder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustStep {
-    /// `L0` to `L3`.
+    /// The level, `L0` to `L3`.
     pub level: &'static str,
-    /// The condition of the level.
     pub claim: &'static str,
     /// Whether the agent has reached it.
     pub reached: bool,
@@ -72,7 +67,6 @@ pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
         .collect()
 }
 
-/// The explanation of a level, for a title.
 pub(crate) fn level_meaning(level: &str) -> &'static str {
     LADDER
         .iter()
@@ -80,7 +74,6 @@ pub(crate) fn level_meaning(level: &str) -> &'static str {
         .map_or("", |(_, claim)| claim)
 }
 
-/// A level with its condition.
 fn level_words(level: &str) -> String {
     let shown = text::line(level, 8);
     match level_meaning(level) {
@@ -89,8 +82,8 @@ fn level_words(level: &str) -> String {
     }
 }
 
-/// The level of a card with its condition. Where there is none, the reason: a badge may say that the domain is proved,
-/// and search finds the agent by no level nevertheless.
+/// The level of a card with its condition. Without a level, the reason: a badge may say that the domain is proved
+/// although search finds the agent by no level.
 pub(crate) fn level_sentence(trust: &Trust) -> String {
     match &trust.level {
         Some(level) => level_words(level.as_str()),
@@ -132,7 +125,6 @@ pub(crate) fn badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
     badges
 }
 
-/// The explanation of a signature state.
 pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
     match signature.known() {
         Some(SignatureState::Valid) => {
@@ -147,7 +139,6 @@ pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'stati
     }
 }
 
-/// The explanation of a domain state.
 pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
     match state.known() {
         Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",

@@ -1,4 +1,5 @@
-//! Checks of a policy set before it is made: that it permits something, and that a set that hides every agent was previewed.
+//! Checks of a policy set before it is made: that it permits something, and that a set that hides every agent was
+//! previewed.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use crate::error::{AppError, ErrorKind};
 use crate::policies::preview_inputs::{Previewed, callers, previewed};
 use crate::policy_sets::asking_about_present_collections;
 
-/// Agents that are read first; most sets leave one of them to somebody.
+/// Agents that are read first; most sets leave one of them visible.
 const FIRST_PAGE: u64 = 20;
 /// Agents that are read at once after that.
 const PAGE: u64 = 500;
@@ -26,7 +27,7 @@ const PREVIEW_LIFETIME: i64 = HOUR;
 /// The set that a preview was about.
 #[derive(Debug, Serialize, Deserialize)]
 struct PreviewedSet {
-    /// The set that it was compared with.
+    /// The number of the set that it was compared with.
     number: u64,
     /// The digest of its policies.
     digest: String,
@@ -34,9 +35,6 @@ struct PreviewedSet {
 }
 
 /// The one permit for work that reads every agent.
-///
-/// # Errors
-/// `Unavailable` while it is taken.
 pub(super) fn preview_permit(context: &Context) -> Result<SemaphorePermit<'_>, AppError> {
     context.policies.previewing.try_acquire().map_err(|_| {
         AppError::unavailable(
@@ -46,11 +44,9 @@ pub(super) fn preview_permit(context: &Context) -> Result<SemaphorePermit<'_>, A
     })
 }
 
-/// Whether a set may be made: it permits finding agents, or need not; and it leaves an agent to somebody, or its preview was
-/// shown. Returns the number of the set that the preview was compared with, where there is one.
-///
-/// # Errors
-/// `NoPermit` and `PreviewNeeded`; `Unavailable` while a preview is under way and it is not plain what the set hides.
+/// Whether a set may be made: it permits finding agents, or need not; and it leaves an agent visible, or its preview
+/// was shown. Returns the number of the set that the preview was compared with, if there is one. It is unavailable
+/// while a preview is in progress and what the set hides is not known.
 pub(super) async fn check_set(
     context: &Context,
     caller: &Caller,
@@ -78,10 +74,7 @@ pub(super) async fn check_set(
     }
 }
 
-/// What shows that somebody has seen the preview of these policies, compared with the set of that number.
-///
-/// # Errors
-/// Where it cannot be written.
+/// Proof that someone has seen the preview of these policies, compared with the set of that number.
 pub(super) fn preview_token(
     context: &Context,
     caller: &Caller,
@@ -97,10 +90,8 @@ pub(super) fn preview_token(
     token.ok_or_else(|| AppError::internal("a preview has no token"))
 }
 
-/// The number of the set that the preview of these policies was compared with.
-///
-/// # Errors
-/// `PreviewNeeded` for a token of another set, account or time.
+/// The number of the set that the preview of these policies was compared with. Refuses a token of another set, account
+/// or time.
 fn read_preview_token(
     context: &Context,
     caller: &Caller,
@@ -130,10 +121,7 @@ fn digest_of(texts: &[PolicyText]) -> Result<String, AppError> {
     Ok(a2a_card::digest(&written))
 }
 
-/// Whether a set hides every listed agent from every kind of caller. It stops at the first agent that somebody finds.
-///
-/// # Errors
-/// Where the database fails, and `Unavailable` while a preview is under way.
+/// Whether a set hides every listed agent from every kind of caller. It stops at the first agent that a caller finds.
 async fn hides_every_agent(context: &Context, set: &PolicySet) -> Result<bool, AppError> {
     if set.allows_all(Action::Discover) {
         return Ok(false);

@@ -12,10 +12,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Decides whether the caller may find or call an agent that it sees. Whoever sees an agent may find it.
-///
-/// # Errors
-/// `Invalid` for an unknown action; `NotFound` for an agent that is missing, or that the caller may not find.
+/// Decides whether the caller may find or call an agent that it sees. A caller that sees an agent may find it.
 pub async fn decide(
     context: &Context,
     caller: &Caller,
@@ -40,7 +37,7 @@ pub async fn decide(
                 .note(&set, action, &id, &principal, &tried, day);
             verdict
         }
-        // Whoever sees it finds it.
+        // A caller that sees it may find it.
         _ => Verdict {
             allowed: true,
             policies: Vec::new(),
@@ -62,9 +59,6 @@ pub async fn decide(
 }
 
 /// Decides whether the caller may find an agent that it sees, and whether it may call it.
-///
-/// # Errors
-/// `NotFound` for an agent that is missing, or that the caller may not find.
 pub(crate) async fn decide_both(
     context: &Context,
     caller: &Caller,
@@ -79,7 +73,7 @@ pub(crate) async fn decide_both(
     Ok((discover, invoke))
 }
 
-/// Why nobody calls an agent, whatever policies say: only one that is listed is called.
+/// Why the agent cannot be called, whatever policies say: only a listed one can be.
 fn barred(action: Action, agent: &Agent) -> Option<String> {
     let lifecycle = agent.hit.summary.lifecycle.as_str();
     let is_listed = matches!(lifecycle, "approved" | "deprecated");

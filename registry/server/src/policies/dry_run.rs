@@ -15,15 +15,12 @@ use crate::error::AppError;
 use crate::memory::dry_runs::fingerprint;
 use crate::policy_sets::newest_set;
 
-/// Rows that are looked at: one for each day, agent and caller.
+/// Rows that are read: one for each day, agent and caller.
 const MAX_ROWS: usize = 50_000;
 /// Agents and callers that are named.
 const NAMED: usize = 100;
 
-/// What a policy of the newest set would have changed since it has this text.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::SeeAll`]; `NotFound` for a policy that the newest set does not have.
+/// What a policy of the newest set would have changed since it got this text.
 pub async fn policy_dry_run(
     context: &Context,
     caller: &Caller,
@@ -82,7 +79,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> u64 {
     names.collect::<BTreeSet<_>>().len() as u64
 }
 
-/// The names with most answers, most first.
+/// The names with most answers, in descending order.
 fn most(
     rows: &[dry_run_change::Model],
     name: impl Fn(&dry_run_change::Model) -> String,

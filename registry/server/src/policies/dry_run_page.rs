@@ -18,20 +18,14 @@ use crate::pages::frame::Frame;
 use crate::pages::text::{self, LINE};
 use crate::policies::dry_run::policy_dry_run;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policy_dry_run.html")]
 struct DryRunPage {
     frame: Frame,
     told: DryRun,
-    /// The names of the agents that were asked about.
     names: HashMap<Uuid, String>,
 }
 
-/// Shows what a policy would have changed.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -46,7 +40,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// The agent that was asked about; a domain is none.
+/// The agent that was asked about; `None` for a domain.
 fn agent_of(resource: &DryRunCount) -> Option<Uuid> {
     Uuid::try_parse(&resource.name).ok()
 }
@@ -56,7 +50,7 @@ impl DryRunPage {
         match agent_of(resource) {
             Some(id) => AgentName::new(id, &self.names),
             None => AgentName {
-                // Whose registration a policy refuses is not there to be linked.
+                // A policy that refuses a registration leaves nothing to link to.
                 link: None,
                 name: text::line(&resource.name, LINE),
             },

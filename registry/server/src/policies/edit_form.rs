@@ -1,4 +1,4 @@
-//! The form of the policy editor, and what its buttons do with what was typed. Nothing but applying changes anything.
+//! The form of the policy editor, and the actions of its buttons. Only applying changes anything.
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY;
 use a2a_registry_api::{NewPolicies, NewPolicy, Policies, PolicyPreview};
@@ -15,7 +15,6 @@ use crate::policies::sets::{PoliciesQuery, policies_put, policies_show, text_of}
 use crate::policy_sets::compile_new;
 use crate::precondition::Precondition;
 
-/// The form as a browser sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct EditForm {
@@ -28,12 +27,12 @@ pub(crate) struct EditForm {
     preview: String,
 }
 
-/// What fits into a request of the API fits into the form: no byte takes more than three times its room in JSON.
+/// What fits into a request of the API fits into the form: no byte takes more than three times its size in JSON.
 impl FormFields for EditForm {
     const LIMIT: usize = 3 * MAX_POLICIES_BODY;
 }
 
-/// A set of policies that somebody writes.
+/// A set of policies being written.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     /// The number of the newest set that its author knows.
@@ -44,7 +43,6 @@ pub(super) struct Draft {
     pub preview: Option<String>,
 }
 
-/// What a button asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Add(String),
@@ -53,13 +51,13 @@ pub(super) enum Act {
     Check,
     Preview,
     Apply,
-    /// Applies what falls away or hides much, after that was shown.
+    /// Applies a set that drops policies or hides much, after that was shown.
     Confirm,
-    /// Goes on with what was typed, knowing the set with this number.
+    /// Continues with the draft, knowing the set with this number.
     GoOn(u64),
 }
 
-/// What came of it.
+/// The result of an action.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The draft is different, or its faults are known.
@@ -71,19 +69,14 @@ pub(super) enum Outcome {
     /// Every policy is in Cedar's usual form.
     Formatted,
     Previewed(PolicyPreview),
-    /// The set was not made yet: its author must confirm it first. These policies would fall away.
+    /// The set was not made yet: its author must confirm it first. These policies would be dropped.
     Unconfirmed(PolicyPreview, Vec<String>),
-    /// The set was made.
     Applied,
     /// Another set was made since the draft was begun.
     Lost(Box<Policies>),
 }
 
 impl EditForm {
-    /// The act and the draft.
-    ///
-    /// # Errors
-    /// `Invalid` for what no browser sends from the page, and for more policies than a set has.
     pub(super) fn read(self) -> Result<(Act, Draft), AppError> {
         let unknown = |member: &str| AppError::invalid(member, "This form asks for nothing.");
         let act = match (self.act.split_once(' '), self.act.as_str()) {
@@ -124,15 +117,12 @@ impl EditForm {
 
 impl Draft {
     /// The newest set as a draft.
-    ///
-    /// # Errors
-    /// As the act.
     pub(super) async fn of_newest(context: &Context, caller: &Caller) -> Result<Self, AppError> {
         let newest = policies_show(context, caller, &PoliciesQuery::default()).await?;
         Ok(Self::of_set(newest))
     }
 
-    /// The policies of a set that somebody has written, as a draft that follows it.
+    /// The written policies of a set, as a draft that follows it.
     pub(super) fn of_set(set: Policies) -> Self {
         let written = set.policies.into_iter().filter(|one| !one.shipped);
         let policies = written.map(|one| NewPolicy {
@@ -147,9 +137,6 @@ impl Draft {
     }
 
     /// Adds a policy: the template of that name, or an empty one.
-    ///
-    /// # Errors
-    /// `Invalid` where the set has as many as it may have.
     pub(super) fn add(&mut self, template: &str) -> Result<(), AppError> {
         if self.policies.len() >= MAX_POLICIES {
             let many = format!("A set has at most {MAX_POLICIES} policies.");
@@ -171,10 +158,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Everything that speaks against it.
-    ///
-    /// # Errors
-    /// Where the work was aborted.
     pub(super) async fn faults(&self, context: &Context) -> Result<Vec<Fault>, AppError> {
         let texts: Vec<PolicyText> = self.policies.iter().map(text_of).collect();
         let read = compile_new(
@@ -187,10 +170,7 @@ impl Draft {
         Ok(read.err().unwrap_or_default())
     }
 
-    /// Puts every policy without a fault into Cedar's usual form, away from the threads that answer requests.
-    ///
-    /// # Errors
-    /// `Unavailable` where too many wait, or the work was aborted.
+    /// Puts every policy without a fault into Cedar's usual form, on another thread than those that answer requests.
     async fn format(&mut self, context: &Context, faults: &[Fault]) -> Result<(), AppError> {
         let permit = context.policies.compiled.acquire_permit().await?;
         let faulty: Vec<String> = faults.iter().map(|fault| fault.policy.clone()).collect();
@@ -198,7 +178,7 @@ impl Draft {
         let format = move || {
             let _permit = permit;
             for one in policies.iter_mut().filter(|one| !faulty.contains(&one.id)) {
-                // A text that the formatter does not take stays as it is.
+                // A text that the formatter refuses stays as it is.
                 if let Ok(text) = formatted(&one.text) {
                     one.text = text;
                 }
@@ -219,10 +199,7 @@ impl Draft {
         }
     }
 
-    /// Does what a button asks for; returns the faults that speak against it too.
-    ///
-    /// # Errors
-    /// As the acts.
+    /// Runs the action of a button; returns the faults of the draft too.
     pub(super) async fn act(
         &mut self,
         context: &Context,
@@ -246,7 +223,7 @@ impl Draft {
         let faults = self.faults(context).await?;
         if act == Act::Format {
             self.format(context, &faults).await?;
-            // The lines of the faults stay: what has one was not touched.
+            // The line numbers of the faults stay valid: faulty policies were not changed.
             return Ok((Outcome::Formatted, faults));
         }
         if !faults.is_empty() {
@@ -269,17 +246,14 @@ impl Draft {
     ) -> Result<PolicyPreview, AppError> {
         let mut new = self.as_new();
         if new.reason.trim().is_empty() {
-            // Nothing is made, so nobody needs to give a reason yet.
+            // Nothing is made, so no reason is needed yet.
             "preview".clone_into(&mut new.reason);
         }
         policies_preview(context, caller, &new).await
     }
 
-    /// Makes the set; one without a policy that the newest set has, or that hides every agent, only after its author has
+    /// Makes the set; one that lacks a policy of the newest set, or that hides every agent, only after its author has
     /// confirmed it.
-    ///
-    /// # Errors
-    /// As the acts.
     pub(super) async fn apply(
         &self,
         context: &Context,
@@ -306,7 +280,7 @@ impl Draft {
             match policies_put(context, caller, &new, &seen).await {
                 Ok(_) => return Ok(Outcome::Applied),
                 Err(error) => match error.kind {
-                    // What was edited after the question has to be confirmed again.
+                    // What was edited after the question must be confirmed again.
                     ErrorKind::NoPermit | ErrorKind::PreviewNeeded => {}
                     ErrorKind::Changed => {
                         let newest = PoliciesQuery::default();

@@ -22,20 +22,17 @@ use crate::pages::{moment, text};
 use crate::policies::edit_form::{Act, Draft, EditForm, Outcome};
 use crate::policies::set_page::{TemplateView, templates};
 
-/// Characters of what is wrong with a policy.
+/// Characters of the message about a policy.
 const MESSAGE: usize = 600;
-/// Lines of a policy that are seen at once.
+/// Lines of a policy that are visible at once.
 const LINES: std::ops::RangeInclusive<usize> = 4..=24;
 
-/// What is edited.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Begun {
-    /// The template to add.
     template: String,
 }
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policy_edit.html")]
 struct EditPage {
@@ -47,20 +44,17 @@ struct EditPage {
     templates: Vec<TemplateView>,
     /// Faults that belong to no policy of the form.
     faults: Vec<Fault>,
-    /// The places of policies with faults, and how many there are.
+    /// The positions of policies with faults, and how many there are.
     faulty: Vec<(usize, String)>,
     good: Option<&'static str>,
     problem: Option<String>,
-    /// The set that was made meanwhile.
+    /// The set that was made in the meantime.
     lost: Option<Box<Policies>>,
-    /// What the set would change.
     preview: Option<PolicyPreview>,
     confirmation: Option<ConfirmationView>,
 }
 
-/// What the author of a set has to confirm before it is made.
 struct ConfirmationView {
-    /// The policies that fall away.
     gone: Vec<String>,
     /// Whether every agent is hidden.
     hides_all: bool,
@@ -68,20 +62,16 @@ struct ConfirmationView {
     token: String,
 }
 
-/// One policy as it is typed.
 struct PolicyField {
     id: String,
     text: String,
     lines: usize,
     faults: Vec<Fault>,
-    /// Whether the keyboard goes there.
+    /// Whether it gets the keyboard focus.
     is_new: bool,
 }
 
 /// Shows the newest set for editing.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Administer>,
@@ -100,10 +90,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Does what a button of the form asks for, and shows what was typed with what came of it.
-///
-/// # Errors
-/// `form-refused`, `forbidden`, and `invalid-request` for a form that no page has; the rest is said on the page.
+/// Runs the action of a button, and shows the input with the result.
 pub(crate) async fn submit(
     context: web::Data<Context>,
     form: FormOf<Administer, EditForm>,
@@ -148,7 +135,7 @@ pub(crate) async fn submit(
     Ok(crate::pages::page(status, &page))
 }
 
-/// The page on which somebody confirms that a draft is put in force.
+/// The page on which a draft is confirmed to be put in force.
 pub(super) fn confirmation_page(
     context: &Context,
     visitor: &Visitor,
@@ -172,7 +159,7 @@ impl EditPage {
         };
         let mut fields: Vec<PolicyField> = Vec::with_capacity(draft.policies.len());
         for one in &draft.policies {
-            // Where two have one identifier, the faults stand beside the first.
+            // If two have one identifier, the faults stand beside the first.
             let is_first = !fields.iter().any(|field| field.id == one.id);
             let faults = match is_first && !faults.is_empty() {
                 true => of(Some(&one.id)),
@@ -222,7 +209,7 @@ impl EditPage {
         *count > agents.len() as u64
     }
 
-    /// Has the keyboard go to the last policy where it is new.
+    /// Gives the keyboard focus to the last policy if it is new.
     fn focus_last(&mut self, is_new: bool) {
         if let Some(last) = self.policies.last_mut() {
             last.is_new = is_new;

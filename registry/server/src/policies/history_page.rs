@@ -26,14 +26,12 @@ use crate::policies::edit_form::{Draft, Outcome};
 use crate::policies::edit_page::confirmation_page;
 use crate::policies::sets::{PoliciesQuery, policies_show, policy_history};
 
-/// Which page of the history.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Place {
     page_token: String,
 }
 
-/// A set to put in force again.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RestoreForm {
@@ -45,28 +43,24 @@ pub(crate) struct RestoreForm {
 
 impl FormFields for RestoreForm {}
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policy_history.html")]
 struct HistoryPage {
     frame: Frame,
     now: Timestamp,
-    /// The sets, the shipped one last, whose number is 0.
+    /// The sets; the shipped one comes last, with the number 0.
     sets: Vec<PolicySetEntry>,
     newest: u64,
     in_force: u64,
     next: Option<String>,
     restores: bool,
-    /// What was asked for and not done, and why.
+    /// The error of a refused request.
     problem: Option<String>,
-    /// The set that was to be put in force, and the reason that was typed for that.
+    /// The set that was to be put in force, and the reason entered for it.
     typed: Option<(u64, String)>,
 }
 
 /// Shows the sets that were made.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -77,10 +71,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Puts an earlier set in force, as a new one, and leads to it; asks first where it lacks policies or hides every agent.
-///
-/// # Errors
-/// `form-refused`, `forbidden`; why else it is not done is said on the page.
+/// Puts an earlier set in force as a new one, and leads to it; asks first if it lacks policies or hides every agent.
 pub(crate) async fn restore(
     context: web::Data<Context>,
     form: FormOf<Administer, RestoreForm>,
@@ -121,7 +112,7 @@ pub(crate) async fn restore(
     Ok(crate::pages::page(status, &page))
 }
 
-/// What comes of putting an earlier set in force: applied, to be confirmed, or lost to another set.
+/// The result of putting an earlier set in force: applied, to be confirmed, or lost to another set.
 async fn restored(
     context: &Context,
     caller: &Caller,
@@ -166,7 +157,7 @@ impl HistoryPage {
                 policies: written as u64,
                 author: String::new(),
                 reason: String::new(),
-                // Nobody has made it, so that the page shows no time of it.
+                // It is shipped, so the page shows no time.
                 created_at: Timestamp(0),
             });
         }
@@ -187,7 +178,7 @@ impl HistoryPage {
         })
     }
 
-    /// The reason that was typed for putting that set in force.
+    /// The reason entered for putting that set in force.
     fn typed(&self, number: &u64) -> &str {
         match &self.typed {
             Some((typed, reason)) if typed == number => reason,

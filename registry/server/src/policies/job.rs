@@ -1,4 +1,4 @@
-//! The job that has policies act on what is there: waivers end, agents are held and released, dry runs are written down.
+//! The job that applies policies to existing agents: waivers end, agents are held and released, dry runs are stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,12 @@ use crate::error::AppError;
 use crate::memory::dry_runs::Shown;
 use crate::policies::waivers::end_waivers;
 
-/// How often waivers are looked through and dry runs written down, at the latest.
+/// The maximum interval between checks of waivers and writes of dry runs.
 const ROUND: Duration = Duration::from_secs(10);
-/// Rows of one day, each a policy, an agent and a caller, beyond which no more are kept.
+/// Rows of one day, each a policy, an agent and a caller, beyond which no more are stored.
 const MAX_ROWS_A_DAY: u64 = 500_000;
-/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Starts the job.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {
@@ -54,16 +52,13 @@ pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHa
     })
 }
 
-/// One round: ends waivers, holds and releases agents, and writes dry runs down. A waiver or an agent that fails stops nothing
-/// of the rest.
-///
-/// # Errors
-/// Where the database fails; the next round does what is left.
+/// One round: ends waivers, holds and releases agents, and stores dry runs. A failure of a waiver or an agent does not
+/// stop the rest.
 pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<(), AppError> {
     let ended = end_waivers(context).await;
     let settled = settle(context, cancelled).await;
     let acted = ended.and(settled.map(drop));
-    // What is only in memory stays there while nothing can be written down.
+    // What is only in memory stays there while nothing can be written.
     if acted.as_ref().is_err_and(AppError::is_of_database) {
         return acted;
     }
@@ -72,7 +67,6 @@ pub async fn round(context: &Context, cancelled: impl Fn() -> bool) -> Result<()
     acted
 }
 
-/// An answer to a search, as far as it is looked at.
 #[derive(Deserialize)]
 struct Hits {
     agents: Vec<Hit>,
@@ -128,7 +122,7 @@ async fn write_dry_runs(context: &Context) -> Result<(), AppError> {
     written
 }
 
-/// Adds counts to those that are kept, unless a day has too many rows.
+/// Adds counts to the stored ones, unless a day has too many rows.
 async fn added(context: &Context, rows: &[dry_run_change::Model]) -> Result<(), AppError> {
     let write = context.store.write().await?;
     let today = context.now().day();

@@ -18,15 +18,10 @@ use crate::policy_sets::{asking_about_present_collections, newest_set};
 
 /// Agents that are read at once.
 const PAGE: u64 = 500;
-/// Agents of a sample.
 const SAMPLE: usize = 20;
 
-/// Compares policies with the newest set: every listed agent is decided about under both, for every kind of caller that one
-/// of them names. Policies that both have are evaluated once.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::Administer`]; `Invalid` with each fault of the policies; `Unavailable` while another
-/// preview is under way in this process.
+/// Compares policies with the newest set: both decide on every listed agent, for every kind of caller that one of them
+/// names. Policies that both have are evaluated once.
 pub async fn policies_preview(
     context: &Context,
     caller: &Caller,
@@ -70,9 +65,9 @@ pub async fn policies_preview(
 
 /// Where the matches of a policy of the new set come from.
 enum Origin {
-    /// A policy of the old set with the same text, by its place.
+    /// A policy of the old set with the same text, by its position.
     Old(u16),
-    /// A policy of the set of those that differ, by its place.
+    /// A policy of the set of those that differ, by its position.
     Changed(u16),
 }
 
@@ -89,9 +84,9 @@ struct Comparison {
 #[derive(Default)]
 struct Found {
     agents: u64,
-    /// Whether there is an agent that is listed.
+    /// Whether there is a listed agent.
     any_listed: bool,
-    /// Whether there is one that the new set leaves to anybody.
+    /// Whether there is one that the new set leaves visible to anyone.
     any_found: bool,
     changes: BTreeMap<(Action, usize), AccessChange>,
     /// By the caller: an agent that it loses and that anonymous callers keep.
@@ -130,7 +125,7 @@ impl Comparison {
         })
     }
 
-    /// What matches an agent under the new set, from what matches under the old one.
+    /// The matches of an agent under the new set, from those under the old one.
     fn matches_after(&self, action: Action, facts: &AgentFacts, old: &Matches) -> Matches {
         let fresh = self.changed.matches(action, facts);
         let mut matches = Matches::default();
@@ -168,7 +163,8 @@ impl Comparison {
             };
             if action == Action::Admit {
                 let (before, after) = verdicts(&agent.registrant);
-                // What is approved stays so unless a policy forbids it; what waits is approved where one permits it.
+                // Approved content stays approved unless a policy forbids it; waiting content is approved if one
+                // permits it.
                 let stands = |verdict: &Verdict| match agent.is_approved {
                     true => verdict.allowed || verdict.policies.is_empty(),
                     false => verdict.allowed,
@@ -291,7 +287,7 @@ impl Found {
     }
 }
 
-/// The policies that differ between two sets, shipped ones left out.
+/// The policies that differ between two sets, without shipped ones.
 fn differences(before: &PolicySet, after: &PolicySet) -> Vec<PolicyChange> {
     let written = |set: &PolicySet| -> BTreeMap<String, String> {
         let policies = set.policies().iter().filter(|policy| !policy.is_shipped);

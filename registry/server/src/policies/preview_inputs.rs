@@ -1,4 +1,4 @@
-//! What a policy set is tried on: every agent with its facts, and every kind of caller that policies name.
+//! The inputs that a policy set is tried on: every agent with its facts, and every kind of caller that policies name.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ use crate::visibility::shown_to;
 /// Kinds of callers that are compared.
 const MAX_CALLERS: usize = 100;
 
-/// These agents as they are compared. `registrants` are accounts that are known already.
+/// The inputs for these agents. `registrants` are accounts that are already loaded.
 pub(super) async fn previewed(
     context: &Context,
     rows: Vec<agent::Model>,
@@ -67,7 +67,6 @@ pub(super) async fn previewed(
     Ok(asked)
 }
 
-/// An agent as it is compared.
 pub(super) struct Previewed {
     pub(super) id: Uuid,
     pub(super) name: String,
@@ -75,7 +74,7 @@ pub(super) struct Previewed {
     pub(super) waived: BTreeSet<u16>,
     pub(super) is_listed: bool,
     pub(super) is_approved: bool,
-    /// For whom it is admitted.
+    /// The principal that it is admitted for.
     pub(super) registrant: Principal,
     pub(super) is_public: bool,
     pub(super) is_seen_signed_in: bool,
@@ -98,8 +97,8 @@ impl Previewed {
         }
     }
 
-    /// Whether anybody but its owner and those who see everything finds it by a set: one of these kinds of callers, or a member
-    /// of a group to which it is restricted.
+    /// Whether anyone but its owner and those who see everything finds it under a set: one of these kinds of callers,
+    /// or a member of a group to which it is restricted.
     pub(super) fn is_found(
         &self,
         set: &PolicySet,
@@ -120,10 +119,9 @@ impl Previewed {
     }
 }
 
-/// The kinds of callers that are compared.
 pub(super) struct Callers {
     pub(super) named: Vec<NamedCaller>,
-    /// Further ones that policies name.
+    /// The number of further ones that policies name.
     pub(super) left_out: usize,
 }
 
@@ -131,12 +129,11 @@ pub(super) struct Callers {
 pub(super) struct NamedCaller {
     pub(super) name: String,
     pub(super) principal: Principal,
-    /// Whether there is anybody of this kind: a policy may name a group without members, or an account that is none.
+    /// Whether a caller of this kind exists: a policy may name a group without members, or a missing account.
     exists: bool,
 }
 
-/// Callers without a token, accounts that no policy names, and everybody whom one names; accounts with the groups that they
-/// are in.
+/// Callers without a token, accounts that no policy names, and every caller that one names; accounts with their groups.
 pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Callers, AppError> {
     let mut scopes = BTreeSet::new();
     for policy in sets.iter().flat_map(|set| set.policies()) {
@@ -165,7 +162,6 @@ pub(super) async fn callers(context: &Context, sets: &[&PolicySet]) -> Result<Ca
     Ok(Callers { named, left_out })
 }
 
-/// The callers whom a scope names.
 async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<NamedCaller, AppError> {
     let (PrincipalScope::Group(name) | PrincipalScope::Account(name)) = scope else {
         return Err(AppError::internal("a scope names nobody".to_owned()));
@@ -184,7 +180,7 @@ async fn named_caller(context: &Context, scope: &PrincipalScope) -> Result<Named
     let known = registrant(&context.store, account.map(|account| account.id)).await?;
     Ok(NamedCaller {
         name: format!("account {name}"),
-        // A disabled account is nobody there.
+        // A disabled account does not count as existing.
         exists: known.account.is_some(),
         principal: Principal {
             account: Some(name.clone()),

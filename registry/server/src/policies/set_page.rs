@@ -19,7 +19,6 @@ use crate::pages::trust::Badge;
 use crate::pages::{moment, text};
 use crate::policies::sets::{PoliciesQuery, policies_show};
 
-/// The page.
 #[derive(Template)]
 #[template(path = "policies.html")]
 struct SetPage {
@@ -32,17 +31,12 @@ struct SetPage {
     edits: bool,
 }
 
-/// A template.
 pub(super) struct TemplateView {
     pub name: &'static str,
-    /// What it does.
     pub about: &'static str,
 }
 
 /// Shows a policy set.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -70,7 +64,6 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// The templates, each with what it does.
 pub(super) fn templates() -> Vec<TemplateView> {
     let view = |(name, text): &(&'static str, &'static str)| {
         let first = text.lines().next().unwrap_or_default();
@@ -83,7 +76,7 @@ pub(super) fn templates() -> Vec<TemplateView> {
 }
 
 impl SetPage {
-    /// The policies that are shipped, or those that somebody has written.
+    /// The shipped policies, or the written ones.
     fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
         let policies = self.set.policies.iter();
         policies.filter(|one| one.shipped == are_shipped).collect()
@@ -109,7 +102,6 @@ impl SetPage {
         }
     }
 
-    /// What a policy does.
     fn effect_badge(effect: &str) -> Badge {
         let (tone, meaning) = match effect {
             "forbid" => ("bad", "It forbids, whatever permits."),

@@ -35,10 +35,7 @@ pub struct PoliciesQuery {
     pub number: Option<u64>,
 }
 
-/// A policy set: the newest one, or the one with this number.
-///
-/// # Errors
-/// `NotFound`, and `Forbidden` without [`Permission::SeeAll`].
+/// The newest policy set, or the one with this number.
 pub async fn policies_show(
     context: &Context,
     caller: &Caller,
@@ -91,10 +88,6 @@ fn policy_view(policy: &Policy) -> PolicyView {
     }
 }
 
-/// A page of the policy sets that were made, newest first.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::SeeAll`]; `Invalid` for a bad page.
 pub async fn policy_history(
     context: &Context,
     caller: &Caller,
@@ -132,12 +125,8 @@ pub async fn policy_history(
     })
 }
 
-/// Makes a policy set, which decides once all agents were evaluated under it. `seen` has the number of the newest set that the
-/// caller knows.
-///
-/// # Errors
-/// `Invalid` with each fault of the policies; `NoPermit` and `PreviewNeeded` for a set that hides more than its author has said
-/// or seen; `Changed` where another set was made since.
+/// Makes a policy set, which decides once all agents were evaluated under it. `seen` has the number of the newest set
+/// that the caller knows.
 pub async fn policies_put(
     context: &Context,
     caller: &Caller,
@@ -194,7 +183,7 @@ pub(super) fn text_of(new: &a2a_registry_api::NewPolicy) -> PolicyText {
     }
 }
 
-/// Refuses a reason and a token of a preview of which the length alone shows that they are none.
+/// Refuses a reason and a preview's token that are invalid by their length alone.
 pub(super) fn check_texts(new: &NewPolicies) -> Result<(), AppError> {
     check_reason(&new.reason)?;
     let token = new.preview.as_deref().unwrap_or_default();
@@ -207,10 +196,7 @@ pub(super) fn check_texts(new: &NewPolicies) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The set of these policies, with those that are shipped, without a number.
-///
-/// # Errors
-/// `Invalid` with each fault.
+/// The set of these policies with the shipped ones, without a number.
 pub(super) async fn read_set(
     context: &Context,
     texts: &[PolicyText],
@@ -225,7 +211,7 @@ pub(super) async fn read_set(
     compiled.map_err(|faults| refused(texts, &faults))
 }
 
-/// The faults of a set as members of the request that are wrong.
+/// The faults of a set as invalid members of the request.
 fn refused(texts: &[PolicyText], faults: &[Fault]) -> AppError {
     let members = faults.iter().map(|fault| {
         let place = texts.iter().position(|text| text.id == fault.policy);

@@ -15,13 +15,8 @@ use crate::error::{AppError, ErrorKind};
 use crate::policies::sets::{read_set, text_of};
 use crate::policy_sets::{asking_about_present_collections, newest_set};
 
-/// Cases of one request.
 const MAX_CASES: usize = 500;
 
-/// Decides each case by the given policies, or by the newest set.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::SeeAll`]; `Invalid` for faulty policies, and for a case that cannot be decided.
 pub async fn policies_test(
     context: &Context,
     caller: &Caller,
@@ -113,7 +108,8 @@ async fn decided(
     Ok(set.verdict(action, &principal, &matches, &waived))
 }
 
-/// Evaluates a set away from the threads that answer requests: a large one takes some milliseconds for each case.
+/// Evaluates a set on another thread than those that answer requests: a large one takes some milliseconds for each
+/// case.
 async fn evaluate(
     set: &PolicySet,
     evaluation: impl FnOnce(&PolicySet) -> Matches + Send + 'static,

@@ -27,7 +27,7 @@ use crate::policies::waivers::{
     MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
 };
 
-/// The filters of the page's address. Empty ones, which a form sends, are none.
+/// The filters of the page's address. Empty ones, which a form sends, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Filters {
@@ -37,7 +37,6 @@ struct Filters {
     page_token: String,
 }
 
-/// A waiver to grant.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct GrantForm {
@@ -50,7 +49,6 @@ pub(crate) struct GrantForm {
 
 impl FormFields for GrantForm {}
 
-/// A waiver to end.
 #[derive(Debug, Deserialize)]
 pub(crate) struct EndForm {
     id: Uuid,
@@ -60,7 +58,6 @@ pub(crate) struct EndForm {
 
 impl FormFields for EndForm {}
 
-/// The page.
 #[derive(Template)]
 #[template(path = "waivers.html")]
 struct WaiversPage {
@@ -71,14 +68,10 @@ struct WaiversPage {
     waivers: Vec<(Waiver, AgentName)>,
     next: Option<String>,
     ends: bool,
-    /// A waiver that was asked for and not granted, and why.
+    /// The error of a refused grant, with the input.
     refused: Option<(String, GrantForm)>,
 }
 
-/// Shows the waivers.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<SeeAll>,
@@ -89,10 +82,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Grants a waiver, and leads to the agent; a refusal is said above what was typed.
-///
-/// # Errors
-/// `form-refused`, `forbidden`; `not-found` for the agent.
+/// Grants a waiver, and leads to the agent; an error is shown above the form, which keeps its input.
 pub(crate) async fn grant(
     context: web::Data<Context>,
     form: FormOf<Approve, GrantForm>,
@@ -103,7 +93,7 @@ pub(crate) async fn grant(
         agent: asked.agent.clone(),
         digest: asked.digest.clone(),
         reason: asked.reason.clone(),
-        // No number is no number of days.
+        // An invalid number is refused like 0.
         expires_in_days: asked.days.trim().parse().unwrap_or(0),
     };
     let granted = waiver_grant(&context, &form.visitor.caller, &new).await;
@@ -127,9 +117,6 @@ pub(crate) async fn grant(
 }
 
 /// Ends a waiver once that is confirmed, and leads back to the list.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn end(
     context: web::Data<Context>,
     form: FormOf<Curate, EndForm>,
@@ -146,7 +133,6 @@ pub(crate) async fn end(
         .finish())
 }
 
-/// The page that asks before a waiver ends.
 async fn end_confirmation(
     context: &Context,
     visitor: &Visitor,
@@ -187,7 +173,6 @@ impl Filters {
         }
     }
 
-    /// The address of the next page.
     fn next(&self, token: &str) -> Option<String> {
         let pairs = [
             ("agent", self.agent.as_str()),
@@ -229,7 +214,6 @@ impl WaiversPage {
         })
     }
 
-    /// Why a waiver was ended, and by whom.
     fn end_words(waiver: &Waiver) -> String {
         let by = waiver.ended_by.as_deref().unwrap_or_default();
         let why = waiver.ended_reason.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Waivers: a policy that forbids does not count for the content of an agent, for a while and for a reason.
+//! Waivers: a policy that forbids does not count for the content of an agent, for a limited time and a reason.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,11 +30,11 @@ use crate::error::{AppError, ErrorKind};
 use crate::paging::{cut, not_empty, page_size};
 use crate::reviews::approvers::{may_decide, parties, refuse_party};
 
-/// The longest time for which a policy is waived, in days.
+/// Maximum duration of a waiver, in days.
 pub const MAX_WAIVER_DAYS: i64 = 180;
 /// Waivers of one agent that are in force.
 const MAX_WAIVERS: u64 = 50;
-/// Waivers that are looked through at once.
+/// Waivers that are read at once.
 const PAGE: u64 = 500;
 
 /// Which waivers.
@@ -60,12 +60,7 @@ pub struct WaiverQuery {
     pub page_token: Option<String>,
 }
 
-/// Grants a waiver.
-///
-/// # Errors
-/// `Forbidden` for a caller who does not decide reviews, and under four-eyes for a party; `NotFound` for the agent; `Invalid`
-/// for a policy that forbids nothing, and an end that is too far; `Conflict` where the agent shows another
-/// card; `LimitReached`.
+/// Under four-eyes a party may not grant one.
 pub async fn waiver_grant(
     context: &Context,
     caller: &Caller,
@@ -115,9 +110,6 @@ pub async fn waiver_grant(
 }
 
 /// The version that an agent shows, if a waiver can be granted for it.
-///
-/// # Errors
-/// `Conflict` where the agent is retired or shows another card, or the policy is waived for it already; `LimitReached`.
 async fn waivable(
     write: &Write,
     state: &AgentState,
@@ -165,10 +157,6 @@ fn end_after(now: Timestamp, days: u32) -> Result<Timestamp, AppError> {
     }
 }
 
-/// A page of waivers, newest first.
-///
-/// # Errors
-/// `Forbidden` without [`Permission::SeeAll`]; `NotFound` for the agent; `Invalid` for a bad page.
 pub async fn waiver_list(
     context: &Context,
     caller: &Caller,
@@ -203,9 +191,6 @@ pub async fn waiver_list(
 }
 
 /// Ends a waiver; the policy counts again.
-///
-/// # Errors
-/// `Forbidden` for a caller who neither decides reviews nor administers; `NotFound`, also for one that has ended.
 pub async fn waiver_end(context: &Context, caller: &Caller, id: Uuid) -> Result<(), AppError> {
     let account = caller.demand(Permission::Curate)?;
     let row = row_in_force(context, id).await?;
@@ -216,9 +201,6 @@ pub async fn waiver_end(context: &Context, caller: &Caller, id: Uuid) -> Result<
 }
 
 /// A waiver that has not ended, before it is ended.
-///
-/// # Errors
-/// As [`waiver_end`].
 pub(super) async fn waiver_in_force(
     context: &Context,
     caller: &Caller,
@@ -255,11 +237,8 @@ async fn end(
     Ok(true)
 }
 
-/// Ends the waivers that have expired, and those whose approver may not grant any more. One that fails stops none of the
-/// others.
-///
-/// # Errors
-/// Where the database fails as a whole; else the first failure of those that failed, after the others.
+/// Ends the waivers that have expired, and those whose approver may no longer grant one. A failure does not stop the
+/// others, and the first is returned after them.
 pub async fn end_waivers(context: &Context) -> Result<(), AppError> {
     let (mut after, mut failed) = (None, Ok(()));
     loop {

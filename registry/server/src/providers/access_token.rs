@@ -6,7 +6,6 @@ use super::id_token::audiences;
 use super::refused::Refused;
 use super::times::issued_at;
 
-/// The types of an access token.
 const TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
 
 /// Checks verified claims; returns when they were issued. `now` is in seconds since 1970.
@@ -17,7 +16,7 @@ pub(super) fn check(
     wanted: &[String],
     now: i64,
 ) -> Result<i64, Refused> {
-    // An identity token says who somebody is to another client, and opens nothing (RFC 8725 section 3.11).
+    // An identity token tells another client who someone is, and grants no access (RFC 8725 section 3.11).
     let is_access_token = |typ: &str| TYPES.iter().any(|one| typ.eq_ignore_ascii_case(one));
     if !typ.is_some_and(is_access_token) {
         return Err(Refused::Type);
@@ -33,7 +32,7 @@ pub(super) fn check(
     if text("client_id").is_none() {
         return Err(Refused::Party);
     }
-    // Whoever has only copied such a token must not be able to use it (RFC 7800), and nothing here checks the proof.
+    // A stolen token of this kind must not be usable (RFC 7800), and nothing here checks the proof of possession.
     if claims.contains_key("cnf") {
         return Err(Refused::Bound);
     }

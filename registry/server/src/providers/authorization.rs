@@ -1,8 +1,8 @@
-//! Signing in: the address that a browser is sent to, and what its answer is worth (RFC 6749 section 4.1, with RFC 7636,
-//! RFC 9207 and OpenID Connect).
+//! Signing in: the address that a browser is sent to, and the validation of the provider's answer (RFC 6749 section
+//! 4.1, with RFC 7636, RFC 9207 and OpenID Connect).
 //!
-//! Everything secret of an attempt is computed from its secret, which the browser keeps sealed in a cookie, and its `state`:
-//! the provider's answer is worth nothing in another browser, and nothing secret is stored.
+//! Everything secret of an attempt is computed from its secret, which the browser keeps sealed in a cookie, and its
+//! `state`: the provider's answer is useless in another browser, and nothing secret is stored.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::providers::{Holder, Provider};
 
 /// Bytes of the answer with the tokens.
 const MAX_ANSWER: usize = 128 * 1024;
-/// Bytes of a code.
+/// Maximum length of a code, in bytes.
 const MAX_CODE: usize = 4096;
 
 /// An attempt to sign in: its secret, and its `state`.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// What only the registry and the cookie of the browser have.
+    /// Only the registry and the cookie of the browser have it.
     pub secret: &'a str,
-    /// What the provider hands back.
+    /// The provider returns it.
     pub state: &'a str,
 }
 
@@ -41,12 +41,12 @@ impl Attempt<'_> {
         BASE64URL_NOPAD.encode(tag.as_ref())
     }
 
-    /// What the identity token must repeat.
+    /// The identity token must repeat it.
     pub(super) fn nonce(&self) -> String {
         self.derived("nonce")
     }
 
-    /// What proves that a code belongs to this attempt.
+    /// The PKCE code verifier, which proves that a code belongs to this attempt.
     pub(super) fn verifier(&self) -> String {
         self.derived("code verifier")
     }
@@ -56,21 +56,19 @@ impl Attempt<'_> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodeAnswer {
-    /// Which attempt it is about.
+    /// The attempt that it is about.
     pub state: String,
     code: Option<String>,
     iss: Option<String>,
     error: Option<String>,
 }
 
-/// The answer of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     id_token: String,
     access_token: Option<String>,
 }
 
-/// Why the token endpoint refuses.
 #[derive(Default, Deserialize)]
 struct TokenError {
     #[serde(default)]
@@ -87,11 +85,8 @@ fn failed(text: String) -> AppError {
 }
 
 impl Provider {
-    /// The address to send a browser to. The provider is asked for it unless it has responded a moment ago, so that nobody is
-    /// sent to one that has been away for long.
-    ///
-    /// # Errors
-    /// `Unavailable` where it does not respond as it should.
+    /// The address to send a browser to. Unless the provider has responded recently, it is queried first, so that no
+    /// one is sent to one that has been down for long.
     pub async fn authorization_url(
         &self,
         attempt: &Attempt<'_>,
@@ -117,11 +112,7 @@ impl Provider {
         Ok(url)
     }
 
-    /// Who has signed in, by the answer to an attempt.
-    ///
-    /// # Errors
-    /// `Unauthenticated` where the provider refuses or its answer is not in order, `Unavailable` where it does not respond as it
-    /// should.
+    /// The person who has signed in, by the answer to an attempt.
     pub async fn signed_in(
         self: &Arc<Self>,
         attempt: &Attempt<'_>,
@@ -157,7 +148,7 @@ impl Provider {
         let endpoint = document.token_endpoint;
         let endpoint = endpoint.ok_or_else(|| self.away("it has no token endpoint".into()))?;
         let methods = document.token_endpoint_auth_methods_supported;
-        // Without a list it is the basic scheme.
+        // The default is the basic scheme.
         let basic = methods.is_none_or(|all| all.iter().any(|one| one == "client_secret_basic"));
         let tokens = self
             .exchanged(&endpoint, attempt, code, redirect_uri, basic)
@@ -177,7 +168,6 @@ impl Provider {
         holder(self.name(), &self.config, &claims, issued, completeness)
     }
 
-    /// The tokens for a code.
     async fn exchanged(
         &self,
         endpoint: &Url,

@@ -1,4 +1,4 @@
-//! What a provider says of itself (OpenID Connect Discovery, RFC 8414) and its keys.
+//! The metadata of a provider (OpenID Connect Discovery, RFC 8414) and its keys.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use a2a_crawler::fetch::{Fetcher, GetOptions, MAX_DETAIL, visible};
 use serde::Deserialize;
 use url::Url;
 
-/// Bytes of the document.
+/// Maximum size of the document, in bytes.
 const MAX_DOCUMENT: usize = 64 * 1024;
 
-/// The members of the document that matter here.
+/// The members of the document that are used here.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Document {
     pub issuer: String,
@@ -24,14 +24,13 @@ pub(super) struct Document {
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
-/// What is known of a provider.
 #[derive(Debug)]
 pub(super) struct Known {
     pub document: Document,
     pub keys: KeySet,
 }
 
-/// Asks a provider for its document and its keys. Redirects are not followed: the issuer's URL alone says who it is.
+/// Fetches the document and keys of a provider. Redirects are not followed: the issuer's URL alone says who it is.
 pub(super) async fn fetch(fetcher: &Fetcher, issuer: &str) -> Result<Arc<Known>, String> {
     let address = format!(
         "{}/.well-known/openid-configuration",

@@ -1,4 +1,4 @@
-//! The holder of a token: whom it is about, and what the configuration makes of its claims.
+//! The holder of a token: its subject, and the result of the configuration's rules for its claims.
 
 use a2a_registry_domain::role::Roles;
 use ring::digest::{SHA256, digest};
@@ -8,65 +8,59 @@ use crate::config::ProviderConfig;
 use crate::error::AppError;
 use crate::providers::refused::Refused;
 
-/// Bytes of a subject, as OpenID Connect bounds it.
+/// Bytes of a subject, as limited by OpenID Connect.
 const MAX_SUBJECT: usize = 255;
-/// Characters that an account takes over from a name.
+/// Characters of a name that an account takes over.
 const MAX_NAME: usize = 60;
-/// Groups that one provider may put somebody in, of those that count.
+/// Selected groups that one provider may put a person in.
 pub(super) const MAX_GROUPS: usize = 100;
 /// Bytes of the name of a group.
 pub(super) const MAX_GROUP_NAME: usize = 200;
 
-/// The holder of a token that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The issuer.
     pub issuer: String,
-    /// Whom the token is about: never given to anybody else by this issuer.
+    /// The subject of the token: never reassigned by this issuer.
     pub subject: String,
     /// When the token was issued, in seconds since 1970.
     pub issued_at: i64,
-    /// As what the configuration lets the holder in by the claims, or why it does not.
+    /// The account that the configuration grants by the claims, or why it does not.
     pub entry: Result<Entry, EntryRefusal>,
 }
 
-/// As what somebody is let in.
+/// The account of an admitted holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name of an account, if one is made: it ends with the provider's name, so that nobody can call themselves what
-    /// somebody else is called.
+    /// The name of a new account: it ends with the provider's name, so that no one can take a name used elsewhere.
     pub account_name: String,
-    /// The groups that count, in order; `None` where the claims do not speak of groups.
+    /// The groups that count, in order; `None` if the claims say nothing about groups.
     pub groups: Option<Vec<String>>,
-    /// The roles that the map gives for these groups: one at least.
+    /// The roles that the map gives for these groups: at least one.
     pub roles: Roles,
 }
 
-/// Why somebody is not let in.
+/// Why a holder is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryRefusal {
-    /// The reason, as whole sentences for whom it is about.
+    /// The reason, in full sentences for the person concerned.
     pub text: String,
-    /// Whether the provider has said so, which ends the access of an account. A claim that is missing from an access token, or
-    /// cannot be read, says nothing.
+    /// Whether the provider has said so, which ends the access of an account. A claim that is missing from an access
+    /// token, or cannot be read, says nothing.
     pub ends_access: bool,
 }
 
-/// How much verified claims say.
+/// How complete verified claims are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completeness {
-    /// Everything: an identity token with what userinfo adds. A claim that is absent is empty.
+    /// Complete: an identity token with userinfo. A claim that is absent is empty.
     Whole,
-    /// An identity token to which userinfo could not be added.
+    /// An identity token without userinfo, which could not be added.
     WithoutUserinfo,
-    /// An access token: nothing about claims that it does not carry.
+    /// An access token: nothing is known about claims that it does not carry.
     AccessToken,
 }
 
 /// The holder of a token with these verified claims.
-///
-/// # Errors
-/// `Unauthenticated` where they do not say whom they are about.
 pub(super) fn holder(
     name: &str,
     config: &ProviderConfig,
@@ -173,7 +167,7 @@ fn subject(claims: &Map<String, Value>) -> Result<String, Refused> {
     Ok(subject.to_owned())
 }
 
-/// The texts of a claim: of one that is a text, a number or a truth value, or of a list of these.
+/// The texts of a claim that is a text, a number or a boolean, or a list of these.
 fn texts(claim: Option<&Value>) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -192,16 +186,16 @@ const GROUPS_ELSEWHERE: &str = "The identity provider has left your groups out, 
      send fewer: in Microsoft Entra, choose \"Groups assigned to the application\" for the groups claim (Token \
      configuration), or send application roles and set `groups_claim = \"roles\"` here.";
 
-/// Whether a claim is left out because others can be asked for it (OpenID Connect Core 5.6.2), or, as Microsoft Entra says of
-/// groups, because it would be too long: it is unknown then, not empty.
+/// Whether a claim is left out because it must be requested elsewhere (OpenID Connect Core 5.6.2), or, as Microsoft
+/// Entra does with groups, because it would be too long: it is unknown then, not empty.
 fn is_elsewhere(claims: &Map<String, Value>, name: &str) -> bool {
     let elsewhere = claims.get("_claim_names").and_then(Value::as_object);
     let has_groups = texts(claims.get("hasgroups")) == ["true"];
     elsewhere.is_some_and(|names| names.contains_key(name)) || (name == "groups" && has_groups)
 }
 
-/// The groups of a claim that count, in order. One that cannot be kept is refused with the whole: a policy may forbid something
-/// to it.
+/// The groups of a claim that count, in order. A group that cannot be stored makes the whole claim invalid: a policy
+/// may forbid something to it.
 fn groups(config: &ProviderConfig, claim: Option<&Value>) -> Result<Vec<String>, EntryRefusal> {
     let named = match claim {
         None => 0,
@@ -227,7 +221,7 @@ fn groups(config: &ProviderConfig, claim: Option<&Value>) -> Result<Vec<String>,
     Ok(groups)
 }
 
-/// The name of an account: what the provider calls somebody, as far as an account may be called so, and the provider.
+/// The name of an account: the provider's name for the person, as far as it is allowed, and the provider.
 fn account_name(given: &str, provider: &str) -> String {
     let plain = given.chars().take(MAX_NAME).map(|c| match c {
         c if c.is_ascii_alphanumeric() || "._-@".contains(c) => c,
@@ -242,7 +236,7 @@ fn account_name(given: &str, provider: &str) -> String {
 }
 
 impl Entry {
-    /// Another name of the account, for where somebody else has the first one: no two subjects have the same.
+    /// An alternative account name if the first one is taken: no two subjects have the same.
     pub fn other_account_name(&self, subject: &str) -> String {
         let hash = short_hash(subject);
         match self.account_name.rsplit_once('@') {

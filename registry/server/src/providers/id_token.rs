@@ -5,13 +5,12 @@ use serde_json::{Map, Value};
 use super::refused::Refused;
 use super::times::issued_at;
 
-/// What an identity token must say.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,
     pub nonce: &'a str,
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     pub now: i64,
 }
 
@@ -30,7 +29,7 @@ pub(super) fn check(
     claims: &Map<String, Value>,
     expected: &Expected<'_>,
 ) -> Result<i64, Refused> {
-    // An access token, or a token of a logout, is none, whatever it says otherwise (RFC 8725 section 3.11).
+    // An access token or a logout token is not an identity token, whatever else it says (RFC 8725 section 3.11).
     if typ.is_some_and(|typ| !typ.eq_ignore_ascii_case("JWT")) {
         return Err(Refused::Type);
     }

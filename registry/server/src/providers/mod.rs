@@ -1,4 +1,4 @@
-//! Identity providers: what each says of itself, its keys, and its tokens, checked with them. Nothing here knows accounts.
+//! Identity providers: the metadata of each, its keys, and its tokens, verified with them. Nothing here knows accounts.
 
 mod access_token;
 mod authorization;
@@ -27,15 +27,11 @@ pub use refused::{Refused, refused};
 use crate::config::Config;
 use crate::error::StartError;
 
-/// The identity providers of the configuration.
 #[derive(Debug)]
 pub struct Providers(Vec<Arc<Provider>>);
 
 impl Providers {
-    /// The providers of a configuration, asked through this fetcher. Nothing is asked yet.
-    ///
-    /// # Errors
-    /// A secret's file that cannot be read.
+    /// The providers of a configuration, queried through this fetcher. Nothing is queried yet.
     pub fn new(
         config: &Config,
         fetcher: Option<&Arc<Fetcher>>,
@@ -63,28 +59,27 @@ impl Providers {
         self.0.iter().filter(|provider| provider.signs_people_in())
     }
 
-    /// The one with this name that people can sign in with.
+    /// The provider with this name, if people can sign in with it.
     pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
         self.for_people().find(|provider| provider.name() == name)
     }
 
-    /// The one with this issuer.
     pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
         self.0.iter().find(|provider| provider.issuer() == issuer)
     }
 
-    /// Whether somebody of a provider may become an admin by its map of roles.
+    /// Whether a provider's map of roles may make someone an admin.
     pub fn can_make_admins(&self) -> bool {
         self.0.iter().any(|provider| provider.can_make_admins())
     }
 
-    /// Whether somebody of this issuer may enter.
+    /// Whether this issuer admits anyone.
     pub fn admits(&self, issuer: &str) -> bool {
         self.by_issuer(issuer)
             .is_some_and(|provider| provider.admits())
     }
 
-    /// The one that a token names as its issuer, whether or not it has issued it. `None` for what is no JWT.
+    /// The provider that a token names as its issuer, whether or not it has issued it. `None` if it is no JWT.
     pub fn named_in(&self, token: &str) -> Option<&Arc<Provider>> {
         if self.0.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! One identity provider: when it is asked, and its tokens.
+//! One identity provider: when it is queried, and its tokens.
 //!
-//! What it says is kept in the memory of a process and asked for anew once in a while, beside the requests. While it does
-//! not respond, what is known goes on: its tokens are verified with the known keys.
+//! Its metadata is kept in the memory of a process and refreshed in the background. While it does not respond, the
+//! known metadata stays in use: its tokens are verified with the known keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +22,14 @@ use crate::providers::id_token::Expected;
 use crate::providers::refused::{Refused, refused};
 use crate::providers::{access_token, id_token};
 
-/// How long what it says is taken as current. A key that it withdraws is good for no longer, while it responds.
+/// How long its metadata is current. A key that it withdraws is valid for no longer, while it responds.
 const CURRENT: Duration = Duration::from_secs(10 * 60);
-/// The time between two requests for a key that is not known, between two in the background, and between two for people who
-/// sign in while it responds.
+/// The time between two requests for an unknown key, between two in the background, and between two for people who sign
+/// in while it responds.
 const BETWEEN: Duration = Duration::from_secs(60);
 /// The time between two requests while nothing is known at all.
 const BETWEEN_FIRST: Duration = Duration::from_secs(5);
 
-/// One identity provider.
 pub struct Provider {
     name: String,
     pub(super) config: ProviderConfig,
@@ -39,7 +38,7 @@ pub struct Provider {
     pub(super) fetcher: Arc<Fetcher>,
     pub(super) clock: Arc<dyn Clock>,
     known: ArcSwapOption<Known>,
-    /// Held while it is asked, so that it is asked once at a time.
+    /// Held while it is queried, so that there is one query at a time.
     turn: Mutex<Turn>,
 }
 
@@ -51,16 +50,15 @@ impl std::fmt::Debug for Provider {
     }
 }
 
-/// When it was asked.
 #[derive(Debug, Default)]
 struct Turn {
-    /// When the last request began, and why it failed if it did.
+    /// When the last request began, and its error if it failed.
     last: Option<(Duration, Option<String>)>,
-    /// When the last request that has succeeded began.
+    /// When the last successful request began.
     succeeded: Option<Duration>,
-    /// Whether it has failed somebody who was signing in since then.
+    /// Whether it has failed during a sign-in since then.
     is_doubtful: bool,
-    /// When it was last asked for a key that was not known.
+    /// When it was last queried for an unknown key.
     for_a_key: Option<Duration>,
 }
 
@@ -88,12 +86,10 @@ impl Provider {
         })
     }
 
-    /// Its name in the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         match self.config.title.as_str() {
             "" => &self.name,
@@ -101,23 +97,20 @@ impl Provider {
         }
     }
 
-    /// Its URL.
     pub fn issuer(&self) -> &str {
         &self.config.issuer
     }
 
-    /// Whether people can sign in with it.
     pub fn signs_people_in(&self) -> bool {
         !self.config.client_id.is_empty()
     }
 
-    /// Whether anybody of it may enter.
     pub(super) fn admits(&self) -> bool {
         let takes_tokens = !self.config.audiences.is_empty();
         self.config.require.is_some() && (self.signs_people_in() || takes_tokens)
     }
 
-    /// Whether its map of roles makes somebody an admin who may enter.
+    /// Whether its map of roles makes someone an admin who may enter.
     pub(super) fn can_make_admins(&self) -> bool {
         let mapped = self.config.roles.values().flatten();
         let mut roles = self.config.default_roles.iter().chain(mapped);
@@ -136,7 +129,7 @@ impl Provider {
         }
     }
 
-    /// Asks it. Whoever has waited for another one's request takes that one's answer.
+    /// Queries it. A caller that has waited for another's request takes its result.
     pub(super) async fn ask(&self) -> Result<Arc<Known>, AppError> {
         let wanted = self.clock.monotonic();
         let mut turn = self.turn.lock().await;
@@ -168,7 +161,7 @@ impl Provider {
         }
     }
 
-    /// What is known, if it is; else it is asked, though not again at once.
+    /// What is known, if anything; else it is queried, but not again at once.
     async fn known(self: &Arc<Self>) -> Result<Arc<Known>, AppError> {
         if let Some(known) = self.known.load_full() {
             self.renew();
@@ -187,7 +180,7 @@ impl Provider {
         self.ask_in(&mut turn, wanted).await
     }
 
-    /// Asks it beside the request, if what is known is not current and nobody does so already.
+    /// Queries it in the background, if the metadata is not current and no query is in progress.
     fn renew(self: &Arc<Self>) {
         let Ok(turn) = self.turn.try_lock() else {
             return;
@@ -210,7 +203,7 @@ impl Provider {
         });
     }
 
-    /// What is known after a key was missing, if it may be asked for one now.
+    /// What is known after a key was missing, if it may be queried for one now.
     async fn with_new_keys(&self) -> Option<Arc<Known>> {
         let wanted = self.clock.monotonic();
         let mut turn = self.turn.lock().await;
@@ -252,9 +245,6 @@ impl Provider {
     }
 
     /// The holder of an access token.
-    ///
-    /// # Errors
-    /// `Unauthenticated` for a token that is not in order, `Unavailable` where the keys of the provider are not known.
     pub async fn access_token_holder(self: &Arc<Self>, token: &str) -> Result<Holder, AppError> {
         let no = |why| refused("access token", why);
         let read = SignedClaims::read(token).map_err(|fault| no(fault.into()))?;
@@ -285,7 +275,7 @@ impl Provider {
         Ok((claims, issued))
     }
 
-    /// What it says of itself now. Anybody can have this asked, so what it said a moment ago counts as well, unless it has
+    /// Its current document. Anyone can cause this query, so a recent document counts as well, unless the provider has
     /// failed since.
     pub(super) async fn document(&self) -> Result<Document, AppError> {
         let wanted = self.clock.monotonic();
@@ -303,12 +293,12 @@ impl Provider {
         Ok(known.document.clone())
     }
 
-    /// Has whoever signs in next ask it anew: it has not responded as it should.
+    /// Makes the next sign-in query it again, because it has not responded as it should.
     pub(super) async fn doubt(&self) {
         self.turn.lock().await.is_doubtful = true;
     }
 
-    /// What it said of itself last.
+    /// Its last known document.
     pub(super) async fn known_document(self: &Arc<Self>) -> Result<Document, AppError> {
         self.known().await.map(|known| known.document.clone())
     }

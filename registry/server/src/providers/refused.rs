@@ -1,40 +1,35 @@
-//! Why a token of a provider is not taken.
+//! Why a token of a provider is refused.
 
 use a2a_card::{SignatureFault, TokenFault};
 
 use crate::error::{AppError, ErrorKind};
 
-/// Why a token is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// Its form, header or signature has this fault.
     Signature(SignatureFault),
-    /// The provider has no key of the name that it gives.
+    /// The provider has no key with the token's key name.
     Key,
-    /// Its `typ` is of another kind of token.
     Type,
     /// Its issuer is another one.
     Issuer,
-    /// It is for others.
     Audience,
     /// It was issued to another client, or does not say to which.
     Party,
-    /// It is past its end, or has none.
+    /// It has expired, or has no expiry.
     Expired,
     /// It is not valid yet.
     NotYet,
     /// It does not say when it was issued, or at an impossible time.
     IssuedAt,
-    /// It was made for another attempt to sign in.
     Nonce,
     /// It does not say whom it is about.
     Subject,
-    /// It is bound to a key that its sender must prove to have.
     Bound,
 }
 
 impl Refused {
-    /// What is wrong, as the end of a sentence.
+    /// The fault, as the end of a sentence.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Signature(SignatureFault::Mismatch) => "its signature is wrong",
@@ -72,7 +67,7 @@ impl From<TokenFault> for Refused {
     }
 }
 
-/// That a token of this kind is not taken.
+/// The error that a token of this kind is refused.
 pub fn refused(kind: &str, why: Refused) -> AppError {
     let reason = why.reason();
     AppError::new(

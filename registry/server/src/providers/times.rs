@@ -12,7 +12,7 @@ fn seconds(claims: &Map<String, Value>, name: &str) -> Option<i64> {
     let value = claims.get(name)?;
     let fraction = || {
         let seconds = value.as_f64()?;
-        // Within what a double holds exactly.
+        // The limit below which a double is exact.
         (seconds.abs() < 9e15).then_some(seconds as i64)
     };
     value.as_i64().or_else(fraction)

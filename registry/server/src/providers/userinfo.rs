@@ -1,5 +1,5 @@
-//! Claims that a provider does not write into identity tokens, but tells whoever has the access token of a sign-in
-//! (OpenID Connect's userinfo endpoint).
+//! Claims that a provider does not write into identity tokens, but returns for the access token of a sign-in (OpenID
+//! Connect's userinfo endpoint).
 
 use a2a_crawler::fetch::{Bearer, GetOptions};
 use serde_json::{Map, Value};
@@ -10,18 +10,17 @@ use crate::providers::Provider;
 use crate::providers::holder::claim;
 use crate::providers::refused::{Refused, refused};
 
-/// Bytes of the answer.
 const MAX_ANSWER: usize = 64 * 1024;
 
 impl Provider {
-    /// Whether claims lack one that somebody's entry or groups depend on.
+    /// Whether a claim is missing that admission or groups depend on.
     pub(super) fn lacks_claims(&self, claims: &Map<String, Value>) -> bool {
         let required = self.config.require.as_ref().map(|require| &require.claim);
         let mut needed = required.into_iter().chain([&self.config.groups_claim]);
         needed.any(|name| claim(claims, name).is_none())
     }
 
-    /// Adds what the provider tells of the same subject; what the identity token says counts.
+    /// Adds the provider's claims about the same subject; those of the identity token take precedence.
     pub(super) async fn add_userinfo(
         &self,
         claims: &mut Map<String, Value>,
@@ -44,7 +43,7 @@ impl Provider {
         }
         let told: Map<String, Value> = serde_json::from_slice(&answer.body)
             .map_err(|_| self.away(format!("{endpoint} has sent no JSON object")))?;
-        // It may be about somebody else where an access token was exchanged on the way.
+        // It may be about another person if an access token was swapped on the way.
         if told
             .get("sub")
             .is_none_or(|sub| Some(sub) != claims.get("sub"))

@@ -1,4 +1,4 @@
-//! Who may decide a review: an account that may be used, decides reviews, and is no party where four-eyes is on.
+//! Who may decide a review: an enabled account that decides reviews, and is no party while four-eyes is on.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::error::{AppError, ErrorKind};
 
-/// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everybody who has
-/// registered a source of it. None while four-eyes is off.
+/// The accounts that may not decide on an agent because it is their own: its owner, its submitter and everyone who has
+/// registered a source of it. Empty while four-eyes is off.
 pub(crate) async fn parties(
     on: &impl Handle,
     config: &Config,
@@ -55,7 +55,7 @@ pub(crate) async fn parties_of(
     Ok(parties)
 }
 
-/// The accounts that may not decide a review: the parties, and who broke the glass that it confirms.
+/// The accounts that may not decide a review: the parties, and the account whose break-glass it confirms.
 pub(crate) async fn excluded(
     on: &impl Handle,
     config: &Config,
@@ -91,7 +91,6 @@ pub(crate) async fn excluded_of(
     Ok(excluded)
 }
 
-/// Refuses an account that is excluded.
 pub(crate) fn refuse_party(account: Uuid, parties: &BTreeSet<Uuid>) -> Result<(), AppError> {
     if !parties.contains(&account) {
         return Ok(());
@@ -111,7 +110,7 @@ pub(crate) fn may_decide(account: &account::Model, parties: &BTreeSet<Uuid>) -> 
     account.may_be_used() && decides && !parties.contains(&account.id)
 }
 
-/// Whether an account may break the glass now: it decides reviews and is an admin.
+/// Whether an account may use break-glass now: it decides reviews and is an admin.
 pub(crate) fn may_break_glass(account: &account::Model) -> bool {
     let Ok(roles) = account.roles() else {
         return false;

@@ -1,5 +1,5 @@
-//! Break-glass: one account that decides reviews and is an admin approves alone, for a day. Others confirm it meanwhile, or
-//! what was before returns (docs/governance.md#reviews).
+//! Break-glass: one account that decides reviews and is an admin approves alone, for a day. Others confirm it in that
+//! time, or the previous state returns (docs/governance.md#reviews).
 
 use a2a_registry_api::{Review, ReviewDecision};
 use a2a_registry_domain::admission_rules::Rule;
@@ -30,15 +30,12 @@ use crate::reviews::notes::first_comment;
 use crate::reviews::recertification::refuse_unserved;
 use crate::reviews::view::{review_row, review_view};
 
-/// How long it holds without a confirmation.
+/// How long it lasts without a confirmation.
 pub const LASTS: i64 = DAY;
 
 /// Approves the content of a review alone, for a day, although others must approve. Returns the review by which they
-/// confirm it.
-///
-/// # Errors
-/// `Forbidden` for an account that is not both curator and admin; `Conflict` as for an approval, where the account may
-/// approve without that, while another one of the agent is not confirmed, and for content that was not confirmed before.
+/// confirm it. The account must be both curator and admin. Refuses what the account may approve without it, an agent
+/// with another one that is not confirmed, and content that was not confirmed before.
 pub async fn break_glass(
     context: &Context,
     caller: &Caller,
@@ -97,7 +94,7 @@ pub async fn break_glass(
     review_view(context, review_row(context, review).await?).await
 }
 
-/// The holds that were lifted, with spaces between.
+/// The holds that were lifted, separated by spaces.
 fn lifted(before: &AgentState, now: &AgentState) -> String {
     let lifted = before.holds.iter().filter(|hold| !now.holds.contains(hold));
     let lifted: Vec<&str> = lifted.map(|hold| hold.as_str()).collect();
@@ -143,7 +140,6 @@ fn approve_alone(
     Ok(())
 }
 
-/// Refuses an account that was disabled or lost a role while this waited for the lock.
 async fn refuse_account(write: &Write, account: Uuid) -> Result<(), AppError> {
     let present = accounts::accounts_by_ids(write, &[account]).await?;
     if present.iter().any(may_break_glass) {
@@ -155,7 +151,7 @@ async fn refuse_account(write: &Write, account: Uuid) -> Result<(), AppError> {
     ))
 }
 
-/// Refuses an account whose approval is all that is needed.
+/// Refuses an account whose approval alone is sufficient.
 async fn refuse_needless(
     context: &Context,
     write: &Write,
@@ -181,7 +177,7 @@ async fn refuse_needless(
     ))
 }
 
-/// Refuses a second one of an agent, and one for content that others did not confirm since it was last approved by them.
+/// Refuses a second one for an agent, and one for content that others did not confirm since they last approved it.
 async fn refuse_again(write: &Write, state: &AgentState, key: &VersionKey) -> Result<(), AppError> {
     if let Some(open) = state.further_of(ReviewKind::BreakGlass).first() {
         return Err(AppError::new(

@@ -1,4 +1,4 @@
-//! Several decisions in one request: each is made or not made as a whole, and each is answered.
+//! Several decisions in one request: each is made or not made as a whole, and has its own result.
 
 use a2a_registry_api::limits::MAX_DECISIONS;
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review, ReviewDecision};
@@ -17,10 +17,7 @@ use crate::reviews::view::{review_row, review_view};
 /// The result of one decision: the review afterwards, or why it was not made.
 pub type ItemResult = (Uuid, Result<Review, AppError>);
 
-/// Makes several decisions one after the other. One that cannot be made changes nothing and stops none of the others.
-///
-/// # Errors
-/// `Invalid` for none or too many, or a reason that is none; nothing is decided then.
+/// Makes several decisions in order. One that fails changes nothing and does not stop the others.
 pub async fn review_decide_all(
     context: &Context,
     caller: &Caller,

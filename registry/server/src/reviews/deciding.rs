@@ -27,20 +27,13 @@ use crate::reviews::glass_restored::{broken_by, refuse_ended, restore};
 use crate::reviews::recertification::refuse_unserved;
 use crate::reviews::view::{review_row, review_view};
 
-/// What an account decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The content may be served.
     Approve,
-    /// The content may not be served.
     Reject,
 }
 
 /// Approves the content of a review. It is served when this returns, unless further accounts must approve.
-///
-/// # Errors
-/// `Conflict` if the digest is not the review's, the review is closed, or the caller has approved already; `Forbidden` for
-/// a party under four-eyes.
 pub async fn review_approve(
     context: &Context,
     caller: &Caller,
@@ -50,10 +43,6 @@ pub async fn review_approve(
     review_decide(context, caller, id, decision, Verdict::Approve).await
 }
 
-/// Rejects the content of a review.
-///
-/// # Errors
-/// As [`review_approve`].
 pub async fn review_reject(
     context: &Context,
     caller: &Caller,
@@ -115,14 +104,13 @@ pub(super) async fn decide(
                 .await?;
         }
     }
-    // What is served has changed.
+    // The served content has changed.
     follow_policies(context, &write, &mut ledger, &mut state).await?;
     let touched = ledger.write(&write).await?;
     commit_written(context, write, [&touched]).await?;
     Ok(touched)
 }
 
-/// A decision of an account that may make it.
 struct DecisionCase<'a> {
     account: &'a Account,
     question: &'a review::Model,
@@ -176,8 +164,8 @@ impl DecisionCase<'_> {
         Ok(())
     }
 
-    /// Makes the decision that closes the review. A report that is approved changes nothing, and one that is rejected puts
-    /// the agent on hold.
+    /// Makes the decision that closes the review. An approved report changes nothing, and a rejected one puts the agent
+    /// on hold.
     async fn conclude(
         &self,
         context: &Context,
@@ -222,10 +210,7 @@ impl DecisionCase<'_> {
     }
 }
 
-/// Takes back the caller's approval of a review that is still open.
-///
-/// # Errors
-/// `Conflict` if the review is closed or the caller has not approved.
+/// Withdraws the caller's approval of a review that is still open.
 pub async fn approval_withdraw(
     context: &Context,
     caller: &Caller,
@@ -247,7 +232,7 @@ pub async fn approval_withdraw(
     review_view(context, review_row(context, id).await?).await
 }
 
-/// An open review with its agent, which is locked from here on, so that an earlier decision shows.
+/// An open review with its agent, which is locked from here on, so that an earlier decision is visible.
 pub(super) async fn open_locked(
     write: &Write,
     id: Uuid,
@@ -289,7 +274,6 @@ pub(super) async fn content_named(
     ))
 }
 
-/// The version that a review is about.
 pub(super) async fn version_of(
     write: &Write,
     review: &review::Model,

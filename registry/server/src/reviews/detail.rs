@@ -1,4 +1,4 @@
-//! A review with everything that a decision needs, so that nobody decides on a card they have not seen.
+//! A review with everything that a decision needs, so that no one decides on an unseen card.
 
 use a2a_card::{AgentCard, auth_labels, security_sentences};
 use a2a_registry_api::limits::DEFAULT_SIMILAR;
@@ -30,7 +30,7 @@ use crate::signatures::KeyBinding;
 /// Earlier decisions that are shown.
 const MAX_EARLIER: u64 = 20;
 
-/// A review whose agent or version is gone.
+/// A review whose agent or version no longer exists.
 fn without_card(review: Review) -> ReviewDetail {
     ReviewDetail {
         review,
@@ -55,10 +55,6 @@ fn without_card(review: Review) -> ReviewDetail {
     }
 }
 
-/// The full content of a review.
-///
-/// # Errors
-/// Where the database fails, or what is kept is broken.
 pub(crate) async fn review_detail(
     context: &Context,
     caller: &Caller,
@@ -117,7 +113,7 @@ pub(crate) async fn review_detail(
     })
 }
 
-/// The approval of one account alone that a review confirms.
+/// The break-glass approval that a review confirms.
 async fn confirmed_by(
     context: &Context,
     row: &review::Model,
@@ -152,7 +148,7 @@ fn skill(skill: &a2a_card::Skill) -> HitSkill {
     }
 }
 
-/// The policies in force that match the reviewed content once it is served, those that only try included.
+/// The policies in force that match the reviewed content once it is served, including those on a dry run.
 async fn matching_policies(
     context: &Context,
     caller: &Caller,
@@ -160,7 +156,7 @@ async fn matching_policies(
     about: &version::Model,
     card: &AgentCard,
 ) -> Result<Vec<MatchingPolicy>, AppError> {
-    // Owners read their reviews; the rules of the company are not for them.
+    // Owners read their reviews, but the registry's policies are not for them.
     let told = caller.may(Permission::SeeAll);
     let record = records(&context.store, vec![agent.clone()]).await?.pop();
     let Some(mut record) = record.filter(|_| told) else {
@@ -179,7 +175,6 @@ async fn matching_policies(
         .collect())
 }
 
-/// Earlier decisions on the agent of a review, the newest first.
 async fn earlier(
     context: &Context,
     row: &review::Model,
@@ -198,7 +193,7 @@ async fn earlier(
     Ok(made.into_iter().map(view).collect())
 }
 
-/// Similar agents and duplicates of an agent. A review can be decided on without them, so they may be missing.
+/// Similar agents and duplicates of an agent. A review can be decided without them, so they may be missing.
 async fn others_like(
     context: &Context,
     caller: &Caller,

@@ -1,6 +1,6 @@
 //! The feed of an account: its reviews to decide, and decisions and comments on its agents, as Atom (RFC 4287).
 //!
-//! A reader of feeds sends no token, so the address of a feed holds a secret of its own. It opens the feed and nothing else,
+//! A feed reader sends no token, so the address of a feed contains its own secret. It opens the feed and nothing else,
 //! and ends with its account.
 
 use std::collections::HashMap;
@@ -25,7 +25,6 @@ use crate::error::AppError;
 use crate::pages::text::{self, BLOCK, LINE};
 use crate::reviews::waiting::told;
 
-/// The feed as a document.
 #[derive(Template)]
 #[template(path = "feed.xml")]
 pub(crate) struct FeedDocument {
@@ -46,11 +45,8 @@ struct Entry {
     text: String,
 }
 
-/// Gives the caller a feed, or the one that it has another address; the one before is worth nothing then. It never tells
-/// more than the caller may be told now.
-///
-/// # Errors
-/// Where the database fails.
+/// Gives the caller a feed, or a new address for the existing one, which makes the old address invalid. It never shows
+/// more than the caller may see at the time.
 pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFeed, AppError> {
     let account = caller.demand(Permission::Read)?;
     let secret = session_secret(context);
@@ -73,10 +69,6 @@ pub async fn feed_renew(context: &Context, caller: &Caller) -> Result<CreatedFee
     })
 }
 
-/// Ends the caller's feed.
-///
-/// # Errors
-/// `NotFound` where it has none.
 pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppError> {
     let account = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;
@@ -90,9 +82,6 @@ pub async fn feed_revoke(context: &Context, caller: &Caller) -> Result<(), AppEr
 }
 
 /// Since when the caller's feed has its address; `None` without one.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn feed_since(
     context: &Context,
     caller: &Caller,
@@ -102,10 +91,6 @@ pub(crate) async fn feed_since(
     Ok(row.map(|row| Timestamp(row.created_at)))
 }
 
-/// The feed with this secret.
-///
-/// # Errors
-/// `NotFound` for a secret that opens none, or none any more.
 pub(crate) async fn feed_read(context: &Context, secret: &str) -> Result<FeedDocument, AppError> {
     let caller = authenticate_feed(context, secret).await?;
     let caller = caller.ok_or_else(AppError::no_address)?;
@@ -161,7 +146,7 @@ fn new(registry: &str, news: &News, domains: &HashMap<Uuid, String>) -> Entry {
     };
     let domain = domains.get(&news.agent).map_or("", String::as_str);
     Entry {
-        // Two things of one kind on one agent are of two moments.
+        // Two events of one kind on one agent have different times.
         id: format!("{link}#{}-{}", news.kind, news.at.0),
         title: line(&format!("{what}: an agent of {domain}")),
         link,
@@ -176,7 +161,7 @@ fn line(text: &str) -> String {
     valid(text::line(text, LINE))
 }
 
-/// A text without the two characters that XML does not have and that are not hidden ones.
+/// A text without the two characters that XML excludes and that are not hidden ones.
 fn valid(text: String) -> String {
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -49,10 +49,6 @@ pub async fn feed_revoke(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The feed with the secret of the path.
-///
-/// # Errors
-/// `not-found` for a secret that opens none.
 pub(crate) async fn show(
     context: web::Data<Context>,
     FeedSecret(secret): FeedSecret,

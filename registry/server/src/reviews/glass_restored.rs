@@ -1,4 +1,4 @@
-//! The end of break-glass without a confirmation: what was before returns.
+//! The end of break-glass without a confirmation: the previous state returns.
 
 use a2a_registry_domain::admission_rules::Rule;
 use a2a_registry_domain::event::EventKind;
@@ -20,14 +20,10 @@ use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::may_break_glass;
 use crate::reviews::recertification::open_review;
 
-/// Rows read at once.
 const PAGE: u64 = 100;
 
-/// Ends every break-glass whose day is over, or whose account may break no glass any more. Doing it twice, here or in
-/// another process, does no harm. One that fails is logged and stops none of the others.
-///
-/// # Errors
-/// Where the database cannot be read.
+/// Ends every break-glass whose day is over, or whose account may no longer use it. Repeating it, here or in another
+/// process, does no harm. A failure is logged and does not stop the others.
 pub async fn end_break_glasses(context: &Context) -> Result<(), AppError> {
     let mut after = None;
     loop {
@@ -64,7 +60,7 @@ async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Resul
     let write = context.store.write().await?;
     let mut state = state_of(&write, broken.agent_id).await?;
     let open = state.further_of(ReviewKind::BreakGlass);
-    // Somebody has decided while this waited for the lock.
+    // Someone has decided while this waited for the lock.
     if !open.contains(&broken.review_id) {
         return Ok(());
     }
@@ -79,13 +75,12 @@ async fn end(context: &Context, broken: &break_glass::Model, why: &str) -> Resul
     commit_ledger(context, write, ledger).await
 }
 
-/// What a review of the kind `break_glass` confirms.
 pub(super) async fn broken_by(write: &Write, review: Uuid) -> Result<break_glass::Model, AppError> {
     let found = terms::break_glass_of(write, review).await?;
     found.ok_or_else(|| AppError::internal(format!("review {review} confirms nothing")))
 }
 
-/// Refuses to confirm what has ended, which the job may not have noticed yet.
+/// Refuses to confirm one that has ended, which the job may not have noticed yet.
 pub(super) async fn refuse_ended(
     write: &Write,
     ledger: &Ledger<'_>,
@@ -100,8 +95,8 @@ pub(super) async fn refuse_ended(
     ))
 }
 
-/// Returns an agent to what it was before the glass was broken, as far as nothing else has changed it: the version that was
-/// served, its pinned keys and the holds. The content is a question again, which the rules or people decide.
+/// Restores an agent to its state before break-glass, as far as nothing else has changed it: the served version, its
+/// pinned keys and the holds. The content is undecided again, for the rules or people.
 pub(super) async fn restore(
     context: &Context,
     write: &Write,
@@ -135,7 +130,7 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// Serves what was served before, and puts the newest version before the rules again.
+/// Serves what was served before, and applies the rules to the newest version again.
 async fn restore_version(
     context: &Context,
     write: &Write,
@@ -163,7 +158,7 @@ async fn restore_version(
     if newest != Some(broken.version_id) {
         ledger.set_state(broken.version_id, VersionState::Superseded);
     }
-    // A review of a newer version compares it with what is not served any more.
+    // A review of a newer version compares it with what is no longer served.
     if let Some(open) = state.open_review.as_ref().map(|open| open.version_id) {
         ledger.close_review(state, open, ReviewState::Superseded, by);
     }
@@ -174,7 +169,7 @@ async fn restore_version(
     decide_newest(context, write, ledger, state, &by.actor).await
 }
 
-/// The version that was served before, unless its approval has ended with `--approve-all` meanwhile.
+/// The version that was served before, unless its approval has ended with `--approve-all` in the meantime.
 async fn still_approved(
     context: &Context,
     write: &Write,

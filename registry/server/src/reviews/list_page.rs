@@ -1,4 +1,4 @@
-//! The page of the queue: reviews by filter, of which one or fifty are decided at a time, with a reason.
+//! The page of the queue: filtered reviews, of which one or up to fifty are decided at a time, with a reason.
 
 use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
 use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
@@ -28,7 +28,7 @@ use crate::reviews::queue::{ReviewsWanted, review_list};
 use crate::reviews::view::views;
 use crate::reviews::words;
 
-/// The filters of the page's address. Empty ones, which a form sends, are none.
+/// The filters of the page's address. Empty ones, which a form sends, count as absent.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Filters {
@@ -38,7 +38,7 @@ struct Filters {
     domain: String,
     assignee: String,
     mine: String,
-    /// Whether every open review of the page is chosen.
+    /// Whether every open review of the page is selected.
     choose: String,
     page_token: String,
 }
@@ -67,11 +67,10 @@ const CLASSES: &[(&str, &str)] = &[
     ("critical", "Critical"),
 ];
 
-/// The form that decides.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DecideForm {
-    /// A review's id and the digest that was shown, with a space between.
+    /// A review's id and the digest that was shown, separated by a space.
     pick: Vec<String>,
     verdict: String,
     reason: String,
@@ -82,44 +81,34 @@ impl FormFields for DecideForm {
     const LIMIT: usize = 32 * 1024;
 }
 
-/// The page.
 #[derive(Template)]
 #[template(path = "reviews.html")]
 struct ReviewsPage {
     frame: Frame,
     now: Timestamp,
     filters: Filters,
-    /// Whether the visitor may decide one of the reviews.
     decides: bool,
     sees_all: bool,
-    /// Whether a report is among the reviews.
     reports: bool,
     reviews: Vec<Review>,
-    /// What was chosen in a form that was refused, as [`DecideForm`] has it.
+    /// The selection of a form that was refused, in the form of [`DecideForm`].
     picked: Option<Vec<String>>,
-    /// What became of the decisions of the form.
+    /// The results of the form's decisions.
     results: Vec<ResultView>,
     problem: Option<String>,
     next: Option<String>,
-    /// The same page.
     here: String,
-    /// The same page with every open review chosen.
+    /// The same page with every open review selected.
     choose_all: String,
-    /// The reason of a form that was refused.
     reason: String,
 }
 
-/// What became of one decision.
 struct ResultView {
     id: String,
     text: String,
     is_done: bool,
 }
 
-/// Shows the queue.
-///
-/// # Errors
-/// `invalid-request` for filters that do not exist; failures of the database.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -129,10 +118,7 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Decides the chosen reviews, and shows the queue with what became of each, or with what was chosen and typed.
-///
-/// # Errors
-/// `form-refused`, `forbidden`; what the form lacks is said on the page.
+/// Decides the selected reviews, and shows the queue with the result of each, or with the input of a refused form.
 pub(crate) async fn decide(
     context: web::Data<Context>,
     form: FormOf<Approve, DecideForm>,
@@ -187,7 +173,7 @@ async fn decided(
     Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
 }
 
-/// The reviews among the results that were not decided, which name their agents.
+/// The reviews of failed decisions, by which their agents are named.
 async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>, AppError> {
     let mut rows = Vec::new();
     for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
@@ -215,7 +201,7 @@ impl ReviewsPage {
         let next = next.map(|token| filters.address(Some(("page_token", token))));
         let here = filters.address(None);
         let choose_all = filters.address(Some(("choose", "all"))) + "#decide";
-        // The form shows the state that is meant where none is given.
+        // The form shows the default state if none is given.
         filters.state = match wanted.state {
             Some(state) => state.as_str().to_owned(),
             None => "all".to_owned(),
@@ -238,7 +224,7 @@ impl ReviewsPage {
         })
     }
 
-    /// Whether a review is chosen. One whose content has changed since it was chosen is not.
+    /// Whether a review is selected. One whose content has changed since it was selected is not.
     fn is_chosen(&self, review: &Review) -> bool {
         match &self.picked {
             Some(picked) => picked.contains(&format!("{} {}", review.id, review.digest)),
@@ -246,7 +232,7 @@ impl ReviewsPage {
         }
     }
 
-    /// Says why a form was refused, above what was chosen and typed.
+    /// Shows why a form was refused, and keeps its input.
     fn refuse(&mut self, problem: &Problem, form: DecideForm) {
         self.problem = Some(problem.to_string());
         self.picked = Some(form.pick);
@@ -283,7 +269,6 @@ impl Filters {
         })
     }
 
-    /// The address of the page with these filters, and with one parameter more.
     fn address(&self, more: Option<(&str, &str)>) -> String {
         let pairs = [
             ("state", self.state.as_str()),

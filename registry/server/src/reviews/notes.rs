@@ -1,4 +1,4 @@
-//! What people note on a review: comments, who is to decide it, and by when.
+//! Notes of people on a review: comments, who is to decide it, and by when.
 
 use a2a_registry_api::limits::{MAX_COMMENT, MAX_COMMENTS};
 use a2a_registry_api::{NewComment, Review, ReviewComment, ReviewPatch};
@@ -23,10 +23,7 @@ use crate::reviews::approvers::{excluded, may_decide, refuse_party};
 use crate::reviews::deciding::open_locked;
 use crate::reviews::view::{review_row, review_view, review_visible};
 
-/// Adds a comment of a curator, or of whose own the agent is, to a review, open or closed.
-///
-/// # Errors
-/// `NotFound` for a review that the caller may not see; `Forbidden` for one who only sees; `LimitReached`.
+/// Adds a comment of a curator, or of the agent's owner, to a review, open or closed.
 pub async fn comment_add(
     context: &Context,
     caller: &Caller,
@@ -68,7 +65,7 @@ pub async fn comment_add(
     })
 }
 
-/// The reason of who opens a review, as its first comment.
+/// The reason for opening a review, as its first comment.
 pub(super) fn first_comment(
     ledger: &Ledger<'_>,
     review: Uuid,
@@ -95,16 +92,11 @@ fn check_text(text: &str) -> Result<(), AppError> {
     ))
 }
 
-/// The members of a review that people edit, by which a change is preconditioned.
+/// The members of a review that people edit, which the precondition of a change compares.
 pub(super) fn edited(row: &review::Model) -> impl serde::Serialize + use<> {
     (row.state.as_str().to_owned(), row.assignee, row.due_at)
 }
 
-/// Sets who is to decide a review, and by when.
-///
-/// # Errors
-/// `Changed` where it is not what the caller has seen; `Conflict` for a closed review and for an assignee who cannot
-/// decide it.
 pub(crate) async fn review_patch(
     context: &Context,
     caller: &Caller,
@@ -159,7 +151,7 @@ fn due_at(text: &str, now: Timestamp) -> Result<Option<i64>, AppError> {
     Ok(Some(due.0))
 }
 
-/// The account with this name, which must be able to decide; `None` for no name.
+/// The account with this name, which must be able to decide; `None` for an empty name.
 async fn assignee(
     context: &Context,
     write: &Write,

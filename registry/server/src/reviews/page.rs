@@ -32,14 +32,13 @@ use crate::reviews::notes::{comment_add, review_patch};
 use crate::reviews::queue::review_show;
 use crate::reviews::words;
 
-/// Findings on the page.
 const FINDINGS: usize = 100;
 /// Characters of the card on the page.
 const CARD: usize = 60_000;
-/// Characters of a sentence of somebody.
+/// Characters of a person's text.
 const SENTENCE: usize = 1_000;
 
-/// A form of the page: which act, and what it needs.
+/// A form of the page: the act and its input.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ReviewForm {
@@ -48,7 +47,7 @@ pub(crate) struct ReviewForm {
     reason: String,
     text: String,
     assignee: String,
-    /// Absent where the date is not the form's to set.
+    /// Absent if the form may not set the date.
     due: Option<String>,
 }
 
@@ -57,7 +56,6 @@ impl FormFields for ReviewForm {
     const LIMIT: usize = 32 * 1024;
 }
 
-/// The page.
 #[derive(Template)]
 #[template(path = "review.html")]
 pub(crate) struct ReviewPage {
@@ -65,37 +63,34 @@ pub(crate) struct ReviewPage {
     now: Timestamp,
     detail: ReviewDetail,
     is_open: bool,
-    /// Why a form was not followed.
+    /// Why a form was refused.
     problem: Option<String>,
     typed: TypedValues,
-    /// The state of what it decides, and what is served now.
+    /// The state of the reviewed content, and what is served now.
     outcome: String,
     facts: Vec<(&'static str, String)>,
-    /// Whether the form to break the glass is shown.
     can_break_glass: bool,
     /// Whether curators set when the review is due.
     sets_due: bool,
-    /// Whether the visitor may waive one of the policies.
     waives: bool,
     said: Vec<SaidView>,
-    /// Whether the visitor has approved it.
     has_approved: bool,
     curates: bool,
     comments: bool,
 }
 
-/// What stands in the fields of the page's forms.
+/// The values of the fields in the page's forms.
 #[derive(Default)]
 struct TypedValues {
     reason: String,
-    /// `None` where the form that breaks the glass is folded.
+    /// `None` if the break-glass form is collapsed.
     break_reason: Option<String>,
     comment: String,
     assignee: String,
     due: String,
 }
 
-/// Something that somebody has said: an approval, a report, an earlier decision, a comment.
+/// A person's text: an approval, a report, an earlier decision, a comment.
 struct SaidView {
     what: &'static str,
     by: String,
@@ -103,10 +98,7 @@ struct SaidView {
     text: String,
 }
 
-/// Shows a review to whom the API would answer.
-///
-/// # Errors
-/// As the act.
+/// Shows a review to visitors who may read it over the API.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -119,11 +111,8 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Does what a form of the page asks for, and leads back to the page, or to the review that was opened by that; a refusal is
-/// said above what was typed.
-///
-/// # Errors
-/// `form-refused`, and as the act where the visitor does not see the review.
+/// Runs the act of a form, and leads back to the page, or to the review that was opened by it; an error is shown above
+/// the form, which keeps its input.
 pub(crate) async fn submit(
     context: web::Data<Context>,
     ReviewId(id): ReviewId,
@@ -192,7 +181,6 @@ async fn act(
 }
 
 impl ReviewPage {
-    /// The page at `now`.
     pub(crate) fn new(
         frame: Frame,
         mut detail: ReviewDetail,
@@ -243,7 +231,7 @@ impl ReviewPage {
         text::line(&words, LINE)
     }
 
-    /// Says why a form was not followed, and keeps what was typed.
+    /// Shows why a form was refused, and keeps its input.
     fn refuse(&mut self, problem: &Problem, form: ReviewForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         let typed = &mut self.typed;
@@ -260,7 +248,7 @@ impl ReviewPage {
 }
 
 impl TypedValues {
-    /// What the forms begin with.
+    /// The initial values of the forms.
     fn new(review: &Review) -> Self {
         let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
         Self {
@@ -271,14 +259,14 @@ impl TypedValues {
     }
 }
 
-/// Whether the caller has approved a review, whether that counts or not.
+/// Whether the caller has approved a review, even if that does not count.
 fn has_approved(review: &Review, caller: &Caller) -> bool {
     let account = caller.account.as_ref();
     let mut approvals = review.approvals.iter();
     account.is_some_and(|account| approvals.any(|one| one.account == account.name))
 }
 
-/// Whether the caller may break the glass of a review that it cannot approve alone.
+/// Whether the caller may use break-glass for a review that it cannot approve alone.
 fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
     let review = &detail.review;
     let fits = matches!(
@@ -290,7 +278,7 @@ fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
     may && fits && needs_others && review.state == ReviewState::Open
 }
 
-/// Whether a review is due when an approval ends, so that nobody sets that.
+/// Whether a review is due when an approval ends, so that its date cannot be set.
 fn ends_by_itself(review: &Review) -> bool {
     matches!(
         review.kind.known(),
@@ -298,7 +286,7 @@ fn ends_by_itself(review: &Review) -> bool {
     )
 }
 
-/// The state of what a review decides, and what is served now, in a sentence.
+/// A sentence on the state of the reviewed content, and on what is served now.
 fn outcome(review: &Review) -> String {
     let (subject, served) = (review.subject(), review.served_clause());
     if review.state == ReviewState::Open {
@@ -307,13 +295,12 @@ fn outcome(review: &Review) -> String {
     sentence(&format!("{subject} is {}{served}", review.state))
 }
 
-/// Whether the caller may waive one of the policies.
 fn waives(caller: &Caller, detail: &ReviewDetail) -> bool {
     let mut policies = detail.policies.iter();
     caller.may(Permission::Approve) && policies.any(|one| one.effect == "forbid")
 }
 
-/// Who stands behind the card, and what its signature is worth.
+/// Who is behind the card, and the verdict on its signature.
 fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
     let review = &detail.review;
     let known = &detail.domain_proofs;
@@ -353,7 +340,7 @@ fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// What people have said: approvals, reports and comments, the oldest first, then earlier decisions.
+/// Approvals, reports and comments, the oldest first, then earlier decisions.
 fn said(detail: &ReviewDetail) -> Vec<SaidView> {
     let view = |what, by: &str, at, words: &str| SaidView {
         what,

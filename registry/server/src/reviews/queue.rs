@@ -19,27 +19,20 @@ use crate::reviews::view::{own_agents, review_view, review_visible, views};
 /// The assignee that stands for the caller.
 const ME: &str = "me";
 
-/// Which reviews are listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReviewsWanted {
-    /// In this state.
     pub state: Option<ReviewState>,
-    /// Of this kind.
     pub kind: Option<ReviewKind>,
     /// Of a change of one of these classes.
     pub change_class: Vec<ReviewedChange>,
-    /// Of an agent of this domain.
     pub domain: Option<String>,
     /// Assigned to the account with this name; `me` for the caller.
     pub assignee: Option<String>,
-    /// Of the caller's own agents only.
+    /// Only of the caller's own agents.
     pub mine: bool,
 }
 
-/// Lists reviews, oldest first: all that fit, or those of own agents for a caller who does not see everything.
-///
-/// # Errors
-/// `Invalid` for a foreign page token.
+/// Lists reviews, oldest first: all that match, or those of own agents for a caller who does not see everything.
 pub async fn review_list(
     context: &Context,
     caller: &Caller,
@@ -73,7 +66,7 @@ pub async fn review_list(
     })
 }
 
-/// The rows that are wanted; `None` where there can be none.
+/// The filter for the rows; `None` if there can be none.
 async fn filter(
     context: &Context,
     caller: &Caller,
@@ -106,10 +99,6 @@ async fn filter(
     }))
 }
 
-/// One review, with everything that a decision needs.
-///
-/// # Errors
-/// `NotFound` if it does not exist, or the caller may not see it.
 pub async fn review_show(
     context: &Context,
     caller: &Caller,
@@ -121,7 +110,7 @@ pub async fn review_show(
     review_detail(context, caller, &row, review).await
 }
 
-/// As [`review_show`], rendered, with an entity tag that a change can be preconditioned on.
+/// As [`review_show`], rendered, with an entity tag for the precondition of a change.
 pub(crate) async fn review_rendered(
     context: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Recertification: an approval ends after a term, and the content that is served is approved anew or goes
+//! Recertification: an approval ends after a term, and the served content is approved anew or withdrawn
 //! (docs/governance.md#reviews).
 
 use a2a_registry_api::{Act, Review};
@@ -24,16 +24,11 @@ use crate::error::{AppError, ErrorKind};
 use crate::reviews::notes::first_comment;
 use crate::reviews::view::{review_row, review_view};
 
-/// How long before its end an approval is put before the curators, and the least notice that anybody gets.
+/// How long before its end an approval is submitted to the curators, and the minimum notice.
 pub const NOTICE: i64 = 14 * DAY;
-/// Agents of one transaction.
 const PAGE: u64 = 100;
 
-/// Opens a review of the content that an agent serves, before its term has come.
-///
-/// # Errors
-/// `Forbidden` for a caller who does not curate; `NotFound`; `Conflict` for an agent that serves nothing, and where such
-/// a review is open already.
+/// Opens a review of the content that an agent serves before its term ends.
 pub async fn agent_recertify(
     context: &Context,
     caller: &Caller,
@@ -62,7 +57,7 @@ pub async fn agent_recertify(
     refuse_unconfirmed(&state)?;
     let holds = [Hold::CriticalChange, Hold::KeyChanged];
     let is_held = state.holds.iter().any(|hold| holds.contains(hold));
-    // A change that was refused leaves a hold that no review would end.
+    // A refused change leaves a hold that no review would end.
     let is_about_hold = is_held && state.open_review.is_none();
     let submitter = submitter_name(&write, &state).await?;
     let new = FurtherReview {
@@ -80,7 +75,7 @@ pub async fn agent_recertify(
     review_view(context, review_row(context, review).await?).await
 }
 
-/// Refuses a decision on what was served once, and on what is not confirmed.
+/// Refuses a decision on content that is no longer served, and on unconfirmed content.
 pub(super) fn refuse_unserved(
     state: &AgentState,
     question: &review::Model,
@@ -94,8 +89,8 @@ pub(super) fn refuse_unserved(
     ))
 }
 
-/// Refuses to approve content that is served under break-glass by anything but its confirmation, which never counts who
-/// broke the glass.
+/// Refuses to approve content that is served under break-glass by anything but its confirmation, which never counts the
+/// account that used break-glass.
 fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
     match state.further_of(ReviewKind::BreakGlass).first() {
         None => Ok(()),
@@ -106,11 +101,9 @@ fn refuse_unconfirmed(state: &AgentState) -> Result<(), AppError> {
     }
 }
 
-/// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Doing it twice, here or in another
-/// process, does no harm: each agent is locked and looked at again. One that fails stops none of the others.
-///
-/// # Errors
-/// Where the database fails as a whole; else the first failure of those that failed, after the others.
+/// Opens the reviews that are due, and puts the agents on hold whose approval has ended. Repeating it, here or in
+/// another process, does no harm: each agent is locked and checked again. A failure does not stop the others, and the
+/// first is returned after them.
 pub async fn pass_terms(context: &Context) -> Result<(), AppError> {
     let Some(term) = context.config.governance.term() else {
         return Ok(());
@@ -150,19 +143,18 @@ async fn agents_at(
 /// One step in the term of an approval.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// The time of its beginning is noted, for an approval of before terms were kept.
+    /// The time of its beginning is recorded, for an approval from before terms were stored.
     Begin,
-    /// A review opens, so that somebody decides before it ends.
+    /// A review opens, so that someone decides before it ends.
     Announce {
-        /// How long a term is.
+        /// The duration of a term.
         term: i64,
     },
-    /// It ends.
     End,
 }
 
-/// Takes one step for a page of agents, in one transaction. If that fails it is taken for each agent alone, so that one which
-/// fails costs only itself.
+/// Takes one step for a page of agents, in one transaction. If that fails it is taken for each agent alone, so that a
+/// failure affects only one.
 async fn change_page(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppError> {
     match change(context, ids, step).await {
         Err(error) if !error.is_of_database() => {}
@@ -199,8 +191,8 @@ async fn change(context: &Context, ids: &[Uuid], step: Step) -> Result<(), AppEr
     commit_ledger(context, write, ledger).await
 }
 
-/// The term of an approval that was made before terms were kept: it began with the last decision of a person on what is
-/// served, or without one with the first of a rule.
+/// The term of an approval that was made before terms were stored: it began with the last decision of a person on what
+/// is served, or without one with the first of a rule.
 async fn begin(
     write: &Write,
     ledger: &mut Ledger<'_>,
@@ -220,7 +212,7 @@ async fn begin(
     Ok(())
 }
 
-/// Opens the review of what is served. The approval ends no earlier than [`NOTICE`] from here on, whatever the
+/// Opens the review of what is served. The approval ends no earlier than [`NOTICE`] from now, whatever the
 /// configuration was before.
 async fn announce(
     write: &Write,
@@ -241,7 +233,7 @@ async fn announce(
     open_review(write, ledger, state).await
 }
 
-/// Ends an approval that nobody has given again.
+/// Ends an approval that was not renewed.
 async fn end(
     write: &Write,
     ledger: &mut Ledger<'_>,

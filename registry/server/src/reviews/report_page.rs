@@ -15,10 +15,9 @@ use crate::http::problem::Problem;
 use crate::pages::frame::Frame;
 use crate::reviews::reporting::agent_report;
 
-/// The most bytes of the form: each character of a reason may be escaped.
+/// Maximum number of bytes of the form: each character of a reason may be escaped.
 const FORM: usize = 16 * 1024;
 
-/// The fields of the form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ReportForm {
@@ -26,7 +25,6 @@ struct ReportForm {
     contact: String,
 }
 
-/// The page after a report.
 #[derive(Template)]
 #[template(path = "reported.html")]
 struct ReportedPage {
@@ -34,7 +32,7 @@ struct ReportedPage {
     agent: String,
 }
 
-/// The fields of the form of somebody who is signed in.
+/// The fields of the form of a signed-in visitor.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct OwnReportForm {
@@ -45,10 +43,7 @@ pub(crate) struct OwnReportForm {
 
 impl FormFields for OwnReportForm {}
 
-/// Reports the agent without an account, or for that of a token, and says so.
-///
-/// # Errors
-/// As the act, and `form-refused` for a form that another site sends.
+/// Reports the agent without an account, or for that of a token, and confirms it.
 pub(crate) async fn submit(
     context: web::Data<Context>,
     AnyoneWriting(caller): AnyoneWriting,
@@ -66,10 +61,7 @@ pub(crate) async fn submit(
     Ok(reported(frame, &accepted))
 }
 
-/// Reports the agent for the account that is signed in, and says so.
-///
-/// # Errors
-/// As the act, and `form-refused`.
+/// Reports the agent for the signed-in account, and confirms it.
 pub(crate) async fn submit_signed_in(
     context: web::Data<Context>,
     form: FormOf<Read, OwnReportForm>,

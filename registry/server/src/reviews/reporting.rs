@@ -1,4 +1,4 @@
-//! Reports of agents: anybody may say that something is wrong, and curators decide what follows.
+//! Reports of agents: anyone may report that something is wrong, and curators decide on the consequences.
 
 use a2a_registry_api::limits::{MAX_CONTACT, MAX_REPORTS, MAX_REPORTS_A_DAY};
 use a2a_registry_api::{NewReport, ReportAccepted};
@@ -24,11 +24,8 @@ use crate::error::{AppError, ErrorKind};
 /// The actor of a report without an account.
 const ANONYMOUS: &str = "anonymous";
 
-/// Reports an agent that the caller may see: a review of the kind `report` opens, or the open one collects it. Nothing is
-/// hidden by that.
-///
-/// # Errors
-/// `NotFound` as for the agent; `Conflict` for a retired one; `TooManyRequests`.
+/// Reports an agent that the caller may see: a review of the kind `report` opens, or the open one collects it. This
+/// hides nothing.
 pub async fn agent_report(
     context: &Context,
     caller: &Caller,

@@ -1,5 +1,4 @@
-//! Resuming an agent: a curator lifts the hold of a curator, and a hold that a change has set where one may decide that change
-//! alone.
+//! Resuming an agent: a curator lifts the hold of a curator, or one set by a change that the curator may decide alone.
 
 use a2a_registry_api::{Act, Agent};
 use a2a_registry_domain::lifecycle::Hold;
@@ -18,11 +17,8 @@ use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::reviews::approvers::parties;
 
-/// Lifts a hold that a person may lift: `operator`, or the one named of `critical_change` and `key_changed`.
-///
-/// # Errors
-/// `Forbidden` for a caller who does not curate, and where others must approve the change that has set the hold;
-/// `NotFound`; `Conflict` for a retired agent, one that is not on this hold, and a hold that only its cause can end.
+/// Lifts a hold that a person may lift: `operator`, or the named one of `critical_change` and `key_changed`. Refuses if
+/// others must approve the change that set the hold, and for a hold that only its cause can end.
 pub async fn agent_resume(
     context: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The job that lets approvals and owner vouches end: every process runs it, and each finds what the others have done.
+//! The job that lets approvals and owner vouches end: every process runs it, and each sees what the others have done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,8 @@ use crate::ownership::owner_vouches::end_owner_vouches;
 use crate::reviews::glass_restored::end_break_glasses;
 use crate::reviews::recertification::pass_terms;
 
-/// How often it looks.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Starts it.
 pub(crate) fn start(context: &Arc<Context>, cancel: CancellationToken) -> JoinHandle<()> {
     let context = Arc::clone(context);
     tokio::spawn(async move {

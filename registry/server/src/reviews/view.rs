@@ -1,4 +1,4 @@
-//! Reviews as callers see them, and who sees them: callers who see everything, and whose own the agent is.
+//! Reviews as callers see them, and who sees them: callers who see everything, and the agent's owner.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,9 @@ use crate::reviews::approvers::{excluded_of, may_decide};
 use crate::signatures::KeyBinding;
 use crate::visibility::is_listed;
 
-/// The most agents of an account whose reviews are listed.
+/// Maximum number of agents of an account whose reviews are listed.
 const MAX_OWN: u64 = 5000;
 
-/// The row of a review.
 pub(super) async fn review_row(context: &Context, id: Uuid) -> Result<review::Model, AppError> {
     let row = reviews::review_by_id(&context.store, id).await?;
     row.ok_or_else(|| AppError::no_review(id))
@@ -39,7 +38,7 @@ pub(super) async fn review_visible(
     id: Uuid,
 ) -> Result<(review::Model, bool), AppError> {
     let row = reviews::review_by_id(&context.store, id).await?;
-    // The same is read for a review that is missing and for one that is hidden.
+    // The same is read for a missing review and for a hidden one.
     let agent = row.as_ref().map_or(Uuid::nil(), |row| row.agent_id);
     let mut found = agents::agents_by_ids(&context.store, &[agent]).await?;
     let is_own = match found.pop() {
@@ -52,7 +51,6 @@ pub(super) async fn review_visible(
         .ok_or_else(|| AppError::no_review(id))
 }
 
-/// The agents that are an account's own.
 pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<Uuid>, AppError> {
     let found = agents::agents_of_account(&context.store, account, MAX_OWN).await?;
     let ids: BTreeSet<i64> = found.iter().map(|agent| agent.domain_id).collect();
@@ -68,7 +66,6 @@ pub(super) async fn own_agents(context: &Context, account: Uuid) -> Result<Vec<U
     Ok(own.map(|agent| agent.id).collect())
 }
 
-/// One review as callers see it.
 pub(super) async fn review_view(context: &Context, row: review::Model) -> Result<Review, AppError> {
     row.state()?;
     row.kind()?;
@@ -145,7 +142,7 @@ fn version_ids(rows: &[review::Model], owners: &[agent::Model]) -> Vec<Uuid> {
         .collect()
 }
 
-/// What an agent serves now, of these holds and versions.
+/// The card that an agent serves now, given these holds and versions.
 fn served_card(
     owner: &agent::Model,
     holds: &[hold::Model],

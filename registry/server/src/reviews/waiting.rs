@@ -1,4 +1,4 @@
-//! What waits for an account: reviews to decide, news of its agents, and domains to prove.
+//! An account's pending tasks: reviews to decide, news of its agents, and domains to prove.
 
 use a2a_registry_api::limits::MAX_WAITING;
 use a2a_registry_api::{News, Review, Seen, Waiting, WaitingDomain};
@@ -12,10 +12,6 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::reviews::view::{own_agents, views};
 
-/// What waits for the caller.
-///
-/// # Errors
-/// `Unauthenticated` and `Forbidden`.
 pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppError> {
     let account = caller.demand(Permission::Read)?;
     let now = context.now();
@@ -30,7 +26,7 @@ pub async fn waiting(context: &Context, caller: &Caller) -> Result<Waiting, AppE
     })
 }
 
-/// What the feed of an account tells: the reviews that it can decide, and the last news of its agents, seen or not.
+/// The content of an account's feed: the reviews that it can decide, and the last news of its agents, seen or not.
 pub(super) async fn told(
     context: &Context,
     account: &Account,
@@ -39,10 +35,7 @@ pub(super) async fn told(
     Ok((reviews, news(context, account, 0).await?))
 }
 
-/// Notes up to when the caller has seen its news; a time to come counts as now.
-///
-/// # Errors
-/// Where the database fails.
+/// Stores up to when the caller has seen its news; a time in the future counts as now.
 pub async fn news_seen(context: &Context, caller: &Caller, seen: &Seen) -> Result<(), AppError> {
     let account = caller.demand(Permission::Read)?;
     let write = context.store.write().await?;

@@ -1,4 +1,4 @@
-//! The page of what waits for the account that is signed in.
+//! The page of the pending tasks of the signed-in account.
 
 use std::collections::HashMap;
 
@@ -24,15 +24,13 @@ use crate::pages::{moment, text};
 use crate::reviews::waiting::{news_seen, waiting};
 use crate::reviews::words;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct WaitingPage {
     frame: Frame,
-    /// The time of the page, up to which its news can be noted as seen.
+    /// The time of the page, up to which its news can be marked as seen.
     now: Timestamp,
     waiting: Waiting,
-    /// The names of the agents that there are news of.
     names: HashMap<Uuid, String>,
 }
 
@@ -45,10 +43,6 @@ pub(crate) struct SeenForm {
 
 impl FormFields for SeenForm {}
 
-/// Shows it.
-///
-/// # Errors
-/// Where the database fails.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: PageOf<Read>,
@@ -66,10 +60,6 @@ pub(crate) async fn show(
     Ok(crate::pages::page(StatusCode::OK, &page))
 }
 
-/// Notes the news as seen, and leads back to the page.
-///
-/// # Errors
-/// `form-refused`; `invalid-request` for what is no time.
 pub(crate) async fn seen(
     context: web::Data<Context>,
     form: FormOf<Read, SeenForm>,

@@ -6,7 +6,7 @@ use a2a_registry_domain::review::ReviewKind;
 use crate::pages::changes::class_badge;
 use crate::pages::trust::Badge;
 
-/// The class of a review's change, or what it is instead.
+/// The class of a review's change, or the kind of a review without one.
 pub(crate) fn change_badge(review: &Review) -> Badge {
     let plain = |label: &str, meaning: &str, tone| Badge {
         label: label.to_owned(),
@@ -35,7 +35,7 @@ pub(crate) fn change_badge(review: &Review) -> Badge {
     }
 }
 
-/// How many accounts have approved, of how many that must.
+/// The number of approvals, and how many are needed.
 pub(crate) fn approvals(review: &Review) -> String {
     let counting = review.approvals.iter().filter(|one| one.counts).count();
     format!("{counting} of {}", review.approvals_needed)

@@ -11,7 +11,6 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// What people have written about a review.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) comments: Vec<ReviewComment>,
@@ -19,7 +18,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Reads it. Who reported, and how to reach them, is for callers who see everything.
+    /// Who reported, and how to reach them, is for callers who see everything.
     pub(super) async fn load(
         context: &Context,
         caller: &Caller,

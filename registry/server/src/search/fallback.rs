@@ -1,4 +1,4 @@
-//! Searches that go on as full text where the vectors cannot be read.
+//! Searches that continue as full text if the vectors cannot be read.
 
 use a2a_registry_search::{Index, IndexError, SearchAnswer, SearchRequest};
 
@@ -13,7 +13,7 @@ pub(super) fn search_or_full_text(
         Err(IndexError::Vectors(error)) => {
             tracing::warn!(%error, "vectors cannot be read; this search is full text only");
             request.meaning = None;
-            // A position among hybrid scores is none among full text scores.
+            // A position among hybrid scores means nothing among full text scores.
             request.after = None;
         }
         answer => return Ok((answer?, Mode::of(&request))),

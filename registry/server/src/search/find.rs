@@ -1,4 +1,4 @@
-//! The one search behind all doors: `/v1/agents`, the pages, ARD, MCP and the A2A agent render what it finds.
+//! The one search behind all interfaces: `/v1/agents`, the pages, ARD, MCP and the A2A agent render its results.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::search::fallback::search_or_full_text;
 use crate::search::query::SearchQuery;
 use crate::search::within::Within;
 
-/// The most bytes of the agents on a page, which ends earlier then; it has at least one.
+/// Maximum number of bytes of the agents on a page, which then ends early; it has at least one.
 pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// What is read of a hit that is shown as catalogs list it.
+/// The parts of a hit that are read to show it as catalogs list it.
 const ENTRIES: HitParts = HitParts {
     hit: false,
     entry: true,
@@ -33,47 +33,39 @@ const ENTRIES: HitParts = HitParts {
     computation: false,
 };
 
-/// What a page token holds: where the next page begins.
+/// The position in a page token, where the next page begins.
 #[derive(Debug, Serialize, Deserialize)]
 struct PagePosition {
-    /// The mode that the scores are of.
+    /// The mode that the scores belong to.
     mode: Mode,
     /// The last hit shown.
     last: SortPosition,
 }
 
-/// What a door asks beside the parameters of `/v1/agents`.
+/// The part of a search beside the parameters of `/v1/agents`, which depends on the interface.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
-    /// The name of the door. Page tokens of one door are none of another.
+    /// The name of the interface. Page tokens of one interface are invalid at another.
     pub(crate) door: &'static str,
     /// Filters that every hit must pass.
     pub(crate) exact: Vec<ExactFilter>,
-    /// Whether the door shows agents as catalogs list them, and not as hits.
+    /// Whether the interface shows agents as catalogs list them, and not as hits.
     pub(crate) entries: bool,
 }
 
-/// A page that was found.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// The hits, with total, facets and hints.
     pub(crate) answer: SearchAnswer,
     /// The order in force: that of the query, or `resumed`.
     pub(crate) order: &'static str,
-    /// The mode used.
     pub(crate) mode: Mode,
-    /// The token of the next page, if there is one.
     pub(crate) next: Option<String>,
-    /// Whether the same query finds the same while the index stays as it is: not where the vectors could not be read, since
-    /// the next search may have them again.
+    /// Whether the result can be cached while the index stays the same: not if the vectors could not be read, since the
+    /// next search may have them again.
     pub(crate) lasts: bool,
 }
 
-/// Searches and lists agents.
-///
-/// # Errors
-/// `Invalid` for a bad parameter; `Unavailable` while the index cannot be read, the queue is full, or the database
-/// has not responded for too long.
 pub(crate) async fn found(
     context: &Context,
     caller: &Caller,
@@ -89,11 +81,11 @@ pub(crate) async fn found(
     Ok(found)
 }
 
-/// A search that is ready to run: its collections are read, and its text has a vector where one is asked for.
+/// A search that is ready to run: its collections are read, and its text has a vector if the mode needs one.
 pub(crate) struct Search<'a> {
     query: &'a SearchQuery,
     extra: &'a Extra,
-    /// The query, its door and its filters: what an answer and a page token belong to.
+    /// The query, its interface and its filters, which an answer and a page token belong to.
     canonical: String,
     /// The policies that decide what is found: another set may be in force before the search ends.
     pub(crate) policies: Arc<PolicySet>,
@@ -104,10 +96,6 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Prepares a search.
-    ///
-    /// # Errors
-    /// As [`found`].
     pub(crate) async fn prepare(
         context: &Context,
         caller: &Caller,
@@ -141,7 +129,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The mode that is searched in: full text where no model answered in time.
+    /// The mode of the search: full text if no model answered in time.
     fn mode(&self) -> Mode {
         self.meant.as_ref().map_or(Mode::Lexical, |_| self.asked)
     }
@@ -163,10 +151,6 @@ impl<'a> Search<'a> {
         )
     }
 
-    /// What the index is asked.
-    ///
-    /// # Errors
-    /// `Invalid` for a bad parameter.
     pub(super) fn request(
         &self,
         context: &Context,
@@ -185,12 +169,9 @@ impl<'a> Search<'a> {
         Ok(request)
     }
 
-    /// Runs the search. A page after the first goes on in the mode of the page before it, whose scores no other mode can be
-    /// compared with: a full text list stays one, and one that needs a model begins again as full text where no model
-    /// answers.
-    ///
-    /// # Errors
-    /// As [`found`].
+    /// Runs the search. A page after the first continues in the mode of the page before it, whose scores cannot be
+    /// compared with those of another mode: a full text list stays one, and one that needs a model begins again as full
+    /// text if no model answers.
     pub(crate) async fn run(self, context: &Context, caller: &Caller) -> Result<Found, AppError> {
         let size = page_size(self.query.page_size)?;
         let mut request = self.request(context, caller)?;
@@ -231,10 +212,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Counts the agents that match the words of a query at each of these doors.
-///
-/// # Errors
-/// As [`found`].
+/// Counts the agents that match the words of a query at each of these interfaces.
 pub(crate) async fn match_counts(
     context: &Context,
     caller: &Caller,
@@ -258,9 +236,6 @@ pub(crate) async fn match_counts(
 }
 
 /// Counts values of properties over all matches of a query.
-///
-/// # Errors
-/// As [`found`].
 pub(crate) async fn counted(
     context: &Context,
     caller: &Caller,

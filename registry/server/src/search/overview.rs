@@ -1,4 +1,4 @@
-//! What is in the registry, in a few figures, for one caller.
+//! The content of the registry in a few figures, for one caller.
 
 use a2a_registry_api::{AgentList, FacetValue, Hit};
 use a2a_registry_domain::facet::Facet;
@@ -14,9 +14,7 @@ use crate::search::query::SearchQuery;
 use crate::search::search;
 use crate::search::skill_names::{SkillNames, skill_names};
 
-/// How many of the newest agents are shown.
 const NEWEST: u32 = 6;
-/// The facets that are counted.
 const FACETS: [Facet; 5] = [
     Facet::Tag,
     Facet::Skill,
@@ -28,11 +26,9 @@ const FACETS: [Facet; 5] = [
 /// Figures over all agents that a caller may find, and the newest of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overview {
-    /// Agents.
     pub agents: u64,
-    /// Their domains.
     pub domains: u64,
-    /// Agents whose domain an owner has proved.
+    /// Agents whose domain is proved by an owner.
     pub proved: u64,
     /// Agents whose card is signed with a key that is bound to the domain.
     pub signed: u64,
@@ -44,14 +40,13 @@ pub(crate) struct Overview {
     pub skills: Vec<FacetValue>,
     /// The names of the first of these skills.
     pub skill_names: SkillNames,
-    /// The newest agents.
     pub newest: Vec<Hit>,
-    /// When the card of an agent that everybody finds was last fetched, to within a minute.
+    /// When the card of a public agent was last fetched, to within a minute.
     pub crawled: Option<Timestamp>,
 }
 
 impl Overview {
-    /// The figures of a list of all agents, which come from that many domains.
+    /// The figures of a list of all agents, which come from `domains` domains.
     pub fn new(mut list: AgentList, domains: u64, crawled: Option<Timestamp>) -> Self {
         let mut values = |facet: Facet| {
             let facet = list.facets.remove(facet.as_str());
@@ -79,10 +74,7 @@ impl Overview {
 }
 
 /// The figures for a caller. They come from the index and the cache of searches, so that they are as exact as a search,
-/// and cost no more than one where nothing has changed since the last.
-///
-/// # Errors
-/// As a search.
+/// and cost no more than one if nothing has changed since the last.
 pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overview, AppError> {
     let query = SearchQuery {
         sort: Some("newest".to_owned()),
@@ -111,7 +103,7 @@ pub(crate) async fn overview(context: &Context, caller: &Caller) -> Result<Overv
     Ok(overview)
 }
 
-/// The number of domains whose agents a caller may find, from the cache of searches where nothing has changed.
+/// The number of domains whose agents a caller may find, from the cache of searches if nothing has changed.
 async fn domains(context: &Context, caller: &Caller) -> Result<u64, AppError> {
     let labels = caller.labels(&context.policies.in_force());
     let key = format!(

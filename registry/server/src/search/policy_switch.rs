@@ -11,11 +11,9 @@ use crate::policy_labels::evaluated;
 use crate::policy_sets::newest_set;
 use crate::search::indexing::{IndexingError, blocking, index_next};
 
-/// Puts the newest policy set in force, if it is not; returns whether it is. Events are applied meanwhile, so that searches
-/// follow changes of agents. `false` means that it was cancelled.
-///
-/// # Errors
-/// Where the database or the index fails, or this build cannot compile the set: the old one stays in force.
+/// Puts the newest policy set in force, if it is not; returns whether it is. Events are applied in the meantime, so
+/// that searches follow changes of agents. `false` means that it was cancelled. If this fails, the old set stays in
+/// force.
 pub async fn follow_newest(
     context: &Context,
     cancelled: impl Fn() -> bool,

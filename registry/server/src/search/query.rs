@@ -1,4 +1,4 @@
-//! What may be asked of the index, as parameters and as the request the index takes.
+//! Search parameters, and the index request made from them.
 
 use a2a_crawler::fetch::card_under;
 use a2a_crawler::guard::Domain;
@@ -26,7 +26,6 @@ use crate::paging::not_empty;
 
 /// Group by name and endpoint, or by content.
 pub(crate) const BY_CONTENT: &str = "content";
-/// Do not group.
 pub(crate) const UNGROUPED: &str = "none";
 const GROUPS: [&str; 2] = [BY_CONTENT, UNGROUPED];
 
@@ -162,8 +161,8 @@ pub struct LookupQuery {
 }
 
 impl SearchQuery {
-    /// The request that the index takes, without the labels of a caller. Everything is checked here; an error is `Invalid`
-    /// and names the parameter.
+    /// The request for the index, without the labels of a caller. Everything is checked here; an error is `Invalid` and
+    /// names the parameter.
     pub(crate) fn request(&self, limits: &LimitsConfig) -> Result<SearchRequest, AppError> {
         let text = self
             .q
@@ -198,7 +197,6 @@ impl SearchQuery {
         })
     }
 
-    /// The values that are given for a filter.
     pub(crate) fn values(&self, filter: Facet) -> &[String] {
         match filter {
             Facet::Tag => &self.tag,
@@ -249,10 +247,7 @@ impl SearchQuery {
         }
     }
 
-    /// The mode asked for, where `served` says whether there is a model.
-    ///
-    /// # Errors
-    /// `Invalid` for another name.
+    /// The requested mode; `served` says whether there is a model.
     pub(crate) fn mode(&self, served: bool) -> Result<Mode, AppError> {
         match self.mode.as_deref() {
             None if served => Ok(Mode::Hybrid),
@@ -263,10 +258,6 @@ impl SearchQuery {
         }
     }
 
-    /// The members of hits that are shown.
-    ///
-    /// # Errors
-    /// `Invalid` for a name that is none.
     pub(crate) fn hit_fields(&self) -> Result<HitFields, AppError> {
         let fields = HitFields::named(split(&self.fields)).map_err(|_| {
             let known: Vec<&str> = HitFields::names().collect();
@@ -297,7 +288,7 @@ impl SearchQuery {
         Ok(names)
     }
 
-    /// The query without its page and what is shown of it: what a page token belongs to.
+    /// The query without its page and the choice of shown members, to which a page token belongs.
     pub(crate) fn canonical(&self) -> String {
         let whole = Self {
             page_token: None,
@@ -317,9 +308,6 @@ impl SearchQuery {
 
 impl LookupQuery {
     /// The keys that the index may know it by, the most exact first.
-    ///
-    /// # Errors
-    /// `Invalid` unless exactly one is given.
     pub(crate) fn keys(&self) -> Result<Vec<String>, AppError> {
         match (&self.url, &self.urn, &self.digest, &self.name) {
             (Some(url), None, None, None) => {
@@ -352,8 +340,8 @@ fn split(lists: &[String]) -> impl Iterator<Item = &str> {
     names.map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the base
-/// URL of an agent.
+/// The keys of a host or URL. A URL without a path is a host, but it may be an endpoint too; any other URL may be the
+/// base URL of an agent.
 fn url_keys(text: &str) -> Vec<String> {
     let host = |name: &str| format!("host:{}", name.trim_end_matches(['/', '.']).to_lowercase());
     let parsed = Url::parse(text).ok().filter(|_| text.contains("://"));

@@ -1,5 +1,5 @@
-//! Search responses as JSON. A hit is stored rendered in the index; how it matched is added to it as text, so
-//! that nothing is read only to be written again.
+//! Search responses as JSON. The index stores hits rendered; how they matched is added as text, so that they are not
+//! parsed and serialized again.
 
 use a2a_registry_api::{
     Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
@@ -21,7 +21,7 @@ const MATCH_FIELDS: [&str; 6] = [
     "duplicates",
 ];
 
-/// How an agent matched, as far as that is shown: the members of [`Match`] that were asked for.
+/// How an agent matched: the requested members of [`Match`].
 #[derive(Serialize)]
 struct ShownMatch<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ struct ShownMatch<'a> {
 }
 
 impl<'a> ShownMatch<'a> {
-    /// Those of [`MATCH_FIELDS`] that are asked for.
+    /// The requested members of [`MATCH_FIELDS`].
     fn new(row: &'a HitRow, asked: [bool; MATCH_FIELDS.len()]) -> Self {
         let [score, weak, highlighted, skills, explained, folded] = asked;
         Self {
@@ -70,7 +70,7 @@ pub(crate) fn hit(row: &HitRow) -> Vec<u8> {
     text
 }
 
-/// Appends the members of an object to one that is closed and has some already.
+/// Appends the members of an object to one that is closed and not empty.
 fn append(text: &mut Vec<u8>, members: &impl Serialize) {
     let members = json(members);
     let members = members.strip_prefix(b"{").unwrap_or(b"}");
@@ -92,7 +92,7 @@ fn duplicates(row: &HitRow) -> Option<Duplicates> {
     })
 }
 
-/// A whole response, whose hits have the members that are asked for.
+/// A whole response, whose hits have the requested members.
 pub(crate) fn list(found: &Found, fields: HitFields) -> Bytes {
     let answer = &found.answer;
     let hits = answer.hits.iter();
@@ -166,7 +166,6 @@ pub(crate) fn hints(answer: &SearchAnswer) -> Vec<Hint> {
         .collect()
 }
 
-/// The sentence of a hint.
 fn sentence(hint: &a2a_registry_search::Hint) -> String {
     let text = &hint.text;
     match hint.kind {

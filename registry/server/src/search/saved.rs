@@ -18,10 +18,6 @@ use crate::names::check_name;
 use crate::search::query::SearchQuery;
 use crate::search::within::Within;
 
-/// The searches that the caller has saved, by name.
-///
-/// # Errors
-/// `Unauthenticated` and `Forbidden`.
 pub async fn saved_search_list(
     context: &Context,
     caller: &Caller,
@@ -35,9 +31,6 @@ pub async fn saved_search_list(
 }
 
 /// Saves a search; one that the account has saved under the same name is replaced.
-///
-/// # Errors
-/// `Invalid` for a name that is not allowed and for what is no search; `LimitReached`.
 pub async fn saved_search_put(
     context: &Context,
     caller: &Caller,
@@ -47,7 +40,7 @@ pub async fn saved_search_put(
     check_name("/name", &new.name)?;
     let query = checked(context, caller, &new.query).await?;
     let write = context.store.write().await?;
-    // Two searches saved at once are counted one after the other.
+    // Concurrent saves are counted one after the other.
     write.accounts_lock().await?;
     let known = saved_searches_of(&write, account.id).await?;
     let same = known.iter().find(|row| row.name == new.name);
@@ -70,10 +63,6 @@ pub async fn saved_search_put(
     Ok(view(row))
 }
 
-/// Deletes a saved search of the caller.
-///
-/// # Errors
-/// `NotFound` for one that does not exist or is somebody else's.
 pub async fn saved_search_delete(
     context: &Context,
     caller: &Caller,
@@ -96,7 +85,7 @@ fn view(row: saved_search::Model) -> SavedSearch {
     }
 }
 
-/// The parameters of a search in one form, if it can be made now; without its page and what is shown of it.
+/// The parameters of a search in one form, if it is valid now; without its page and the choice of shown members.
 async fn checked(context: &Context, caller: &Caller, text: &str) -> Result<String, AppError> {
     let invalid = |detail: String| AppError::invalid("/query", detail);
     if text.chars().count() > MAX_SEARCH_TEXT {

@@ -69,7 +69,6 @@ pub async fn saved_search_delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The form of the search page that saves the search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SaveForm {
@@ -79,7 +78,6 @@ pub(crate) struct SaveForm {
 
 impl FormFields for SaveForm {}
 
-/// The form of the account page that deletes a saved search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DeleteForm {
@@ -89,10 +87,8 @@ pub(crate) struct DeleteForm {
 
 impl FormFields for DeleteForm {}
 
-/// Saves a search for who is signed in, and goes to the account; a refusal is said above what was typed.
-///
-/// # Errors
-/// `form-refused`, and as the act where the search cannot be shown.
+/// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
+/// input.
 pub(crate) async fn save(
     context: web::Data<Context>,
     form: FormOf<Read, SaveForm>,
@@ -114,10 +110,7 @@ pub(crate) async fn save(
     Ok(page(problem.kind().status, &found))
 }
 
-/// Deletes a saved search of who is signed in, once that is confirmed.
-///
-/// # Errors
-/// `form-refused`, and as the act.
+/// Deletes a saved search of the signed-in visitor, once confirmed.
 pub(crate) async fn forget(
     context: web::Data<Context>,
     form: FormOf<Read, DeleteForm>,

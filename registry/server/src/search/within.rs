@@ -1,4 +1,4 @@
-//! The collections that a search names: their filters, as far as the caller sees them.
+//! The collections that a search names: their filters, as far as the caller may see them.
 
 use a2a_registry_domain::facet::{Facet, FacetMap};
 use a2a_registry_search::{Filters, MAX_WITHIN};
@@ -10,10 +10,9 @@ use crate::collection_rows::sees_collection;
 use crate::context::Context;
 use crate::error::AppError;
 
-/// Where a request names collections.
 pub(crate) const COLLECTION: &str = "/collection";
 
-/// The filters of which agents must pass one.
+/// Filters of which an agent must pass at least one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Within {
     pub(crate) filters: Vec<Filters>,
@@ -22,11 +21,8 @@ pub(crate) struct Within {
 }
 
 impl Within {
-    /// The filters of the collections with these names.
-    ///
-    /// # Errors
-    /// `Invalid` for a collection that does not exist or that the caller may not see, which are the same, and for too
-    /// many.
+    /// The filters of the collections with these names. A collection that the caller may not see is refused like one
+    /// that does not exist.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,

@@ -21,7 +21,6 @@ pub(crate) use verdict::{KeyBinding, StoredSignatures};
 /// The value in place of a URL for enrolled keys.
 const ENROLLED: &str = "enrolled";
 
-/// A JWK Set to be written as JSON.
 #[derive(Serialize)]
 struct JwkSetJson<'a> {
     keys: Vec<&'a RawValue>,
@@ -31,12 +30,9 @@ struct JwkSetJson<'a> {
 /// that its signatures can be verified again from the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptKeySet {
-    /// Its URL.
     url: String,
-    /// The set as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keys: Option<String>,
-    /// The reason why it could not be fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// Whether its URL may hold no key of this card, so that it was not fetched.
@@ -128,7 +124,6 @@ impl From<&FetchedKeySet> for KeptKeySet {
     }
 }
 
-/// The signatures of a card, verified.
 #[derive(Debug, Clone)]
 pub(crate) struct Signatures {
     entries: Vec<SignatureEntry>,
@@ -136,7 +131,6 @@ pub(crate) struct Signatures {
 }
 
 impl Signatures {
-    /// Verifies them with these keys.
     pub(crate) fn judge(parsed: &Parsed, bytes: &[u8], key_sets: Vec<KeptKeySet>) -> Self {
         let found = key_sets.iter().map(KeptKeySet::read);
         let keys = found.fold(KeySet::default(), KeySet::union);
@@ -146,8 +140,7 @@ impl Signatures {
         }
     }
 
-    /// Whether a key set has other keys than the stored one of the same URL, so that signatures have to be verified
-    /// again.
+    /// Whether a key set has other keys than the stored one of the same URL, so that signatures must be verified again.
     pub(crate) fn renews(&self, kept: &[KeptKeySet]) -> bool {
         self.key_sets.iter().any(|set| {
             let before = kept.iter().find(|before| before.url == set.url);
@@ -166,7 +159,7 @@ impl Signatures {
         verified_state(&self.entries, |_| false).into()
     }
 
-    /// The thumbprints of the keys with which they verify, each once, with spaces between.
+    /// The thumbprints of the keys with which they verify, each once, separated by spaces.
     pub(crate) fn thumbprints(&self) -> String {
         let valid = self
             .entries
@@ -179,7 +172,7 @@ impl Signatures {
         each.into_iter().collect::<Vec<_>>().join(" ")
     }
 
-    /// The result of each signature, as it is stored.
+    /// The result of each signature, in its stored form.
     pub(crate) fn verdicts(&self) -> String {
         let verdicts: Vec<KeptVerdict> = self
             .entries
@@ -189,7 +182,7 @@ impl Signatures {
         serde_json::to_string(&verdicts).unwrap_or_else(|_| "[]".into())
     }
 
-    /// The key sets as they are stored.
+    /// The key sets in their stored form.
     pub(crate) fn kept(&self) -> String {
         serde_json::to_string(&self.key_sets).unwrap_or_else(|_| "[]".into())
     }

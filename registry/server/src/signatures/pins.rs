@@ -13,7 +13,6 @@ use crate::commit::ledger::Ledger;
 use crate::commit::state::AgentState;
 use crate::error::AppError;
 
-/// The most pinned keys of one agent.
 const MAX_PINS: usize = 16;
 
 /// Checks the keys that a card verifies with against the pinned ones; returns whether none of them is pinned. The first

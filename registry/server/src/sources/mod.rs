@@ -12,12 +12,11 @@ use url::Url;
 
 use crate::context::Context;
 
-/// Whether a source is a catalog.
 pub(crate) fn is_catalog(row: &source::Model) -> bool {
     row.kind.known().is_some_and(SourceKind::is_catalog)
 }
 
-/// Whether a source may list cards: a catalog, or a registered URL that is not known as that of a card.
+/// Whether a source may list cards: a catalog, or a registered URL that is not known to be a card's.
 pub(crate) fn may_list_cards(row: &source::Model) -> bool {
     is_catalog(row) || (row.kind == SourceKind::Url && row.agent_id.is_none())
 }
@@ -27,7 +26,6 @@ pub(crate) fn asks_for_a_card(row: &source::Model) -> bool {
     row.kind.known().is_some_and(|kind| !kind.is_catalog())
 }
 
-/// The URLs of an origin's catalogs.
 pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     SourceKind::CATALOGS.map(|kind| {
         let path = match kind {
@@ -40,21 +38,20 @@ pub(crate) fn catalogs_of(origin: &Url) -> [(SourceKind, String); 2] {
     })
 }
 
-/// The URL of a source's card: of a registered URL the one that brought the last card, which is under it where it is a base
-/// URL; else the source's own.
+/// The URL of a source's card: for a registered URL the one that returned the last card, which is under it if it is a
+/// base URL; else the source's own.
 pub(crate) fn card_url(row: &source::Model) -> &str {
     let brought = row.validator_url.as_deref();
     let brought = brought.filter(|_| row.kind == SourceKind::Url);
     brought.unwrap_or(&row.url)
 }
 
-/// Whether a URL is one of the well-known paths of its origin.
 pub(crate) fn is_well_known(url: &Url) -> bool {
     [AGENT_CARD_PATH, AGENT_PATH].contains(&url.path()) && url.query().is_none()
 }
 
-/// The kind by whose place a source is covered. A well-known path that was registered by itself is a place of the domain, as
-/// both together are. `None` for a kind that only a later build knows.
+/// The kind that determines the place by which a source is covered. A well-known path that was registered by itself is
+/// a place of the domain, as both together are. `None` for a kind that only a later build knows.
 pub(crate) fn kind_of_place(row: &source::Model) -> Option<SourceKind> {
     let kind = row.kind.known()?;
     let is_place = || Url::parse(card_url(row)).is_ok_and(|url| is_well_known(&url));
@@ -78,8 +75,9 @@ pub(crate) fn asks(row: &source::Model, url: &Url) -> bool {
     }
 }
 
-/// The id of a source for callers, which reveals neither the number nor the order of sources. Of what is registered it is
-/// that of the place: registered again after it was withdrawn, it has the same one, whether others keep it or not.
+/// The id of a source for callers, which reveals neither the number nor the order of sources. For a registered source
+/// it is derived from its place: registered again after a withdrawal, it has the same id, whether others keep it or
+/// not.
 pub(crate) fn source_name(context: &Context, source: &source::Model) -> String {
     let number = match source.kind.known() {
         Some(SourceKind::Entry) | None => {
@@ -112,9 +110,9 @@ pub(crate) fn asked_for(kind: SourceKind, url: &str) -> (bool, String) {
 /// The slot of a domain's well-known paths (docs/model.md#slots).
 const WELL_KNOWN_SLOT: &str = "well-known";
 
-/// The slot of a source (docs/model.md#slots), an entry's with its `identifier` in a catalog of the domain, if it has one. A
-/// catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the well-known paths of
-/// another scheme.
+/// The slot of a source (docs/model.md#slots), for an entry with its `identifier` in a catalog of the domain, if it has
+/// one. A catalog's identifier is marked as one, so that it cannot pass for another kind of slot; nor can the
+/// well-known paths of another scheme.
 pub(crate) fn slot_of(
     domain: &domain::Model,
     row: &source::Model,
@@ -180,13 +178,13 @@ pub(crate) fn host_of(name: &str) -> Option<&str> {
     (!own && !literal).then_some(host)
 }
 
-/// The https URL of a domain's name, or of its host; `None` if they make none.
+/// `None` if the name cannot form a URL.
 pub(crate) fn https_origin(name: &str) -> Option<Url> {
     Url::parse(&format!("https://{name}/")).ok()
 }
 
-/// The URL that completes the addresses in an agent's card: that of its slot, or else of the well-known path of its domain.
-/// It does not follow redirects, which may change while the card stays as it was approved.
+/// The URL that completes the addresses in an agent's card: that of its slot, or else of the well-known path of its
+/// domain. It does not follow redirects, which may change while the card stays as it was approved.
 pub(crate) fn card_url_of(agent: &agent::Model, domain: Option<&domain::Model>) -> Option<Url> {
     let slot = Url::parse(&agent.slot).ok().filter(Url::has_host);
     match slot {

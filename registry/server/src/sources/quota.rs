@@ -36,7 +36,6 @@ pub(crate) struct AgentQuota {
     nominated: usize,
 }
 
-/// Counts the places that these sources use.
 pub(crate) fn quota(
     limits: &LimitsConfig,
     taken: impl IntoIterator<Item = CoverageLevel>,
@@ -54,7 +53,6 @@ pub(crate) fn quota(
 }
 
 impl AgentQuota {
-    /// Uses one more place.
     pub(crate) const fn take(&mut self, standing: CoverageLevel) {
         match standing {
             CoverageLevel::Covered => self.own += 1,

@@ -19,8 +19,8 @@ use crate::visits::SPACING;
 /// How often planned visits are counted again: other processes plan too.
 const RECOUNT: i64 = HOUR;
 
-/// Leases due visits for `lease_us` microseconds, each with its due sources; `reserved` of these places are for visits that
-/// were requested one by one. The visits of a domain without a source to fetch end.
+/// Leases due visits for `lease_us` microseconds, each with its due sources; `reserved` of these slots are for visits
+/// that were requested individually. The visits of a domain without a source to fetch end.
 pub(crate) async fn visits_due(
     context: &Context,
     limit: usize,
@@ -51,7 +51,7 @@ pub(crate) async fn visits_due(
             .take_while(|source| source.domain_id == domain.id)
             .cloned()
             .collect();
-        // No visit is made only for catalogs that do not exist, unless somebody waits for it.
+        // No visit is made only for catalogs that do not exist, unless a caller waits for it.
         let awaited = domain.visit_interval_us.is_none();
         let nothing = |source: &source::Model| !awaited && source.liveness == SourceState::Absent;
         if due.iter().all(nothing) {
@@ -105,19 +105,17 @@ pub async fn visits_give_back(
     context.store.visits_give_back(held, rest, spaced).await
 }
 
-/// When the next visit is due.
 pub async fn visits_next_due(context: &Context) -> Result<Option<Timestamp>, StoreError> {
     Ok(planned::visits_next_due(&context.store, context.now().0)
         .await?
         .map(Timestamp))
 }
 
-/// Wakes the crawler to lease due visits now.
 pub fn wake_crawler(context: &Context) {
     context.wake.visits.notify_one();
 }
 
-/// Counts the planned visits if the last count is too old, and repairs times that a clock that was ahead has set.
+/// Counts the planned visits if the last count is too old, and repairs times that were set while the clock was ahead.
 async fn recount_plans(context: &Context, now: Timestamp) -> Result<(), StoreError> {
     let counted_at = context.stream.counted_at.load(Ordering::Acquire);
     // A clock that was set back was ahead at the last count, and perhaps when visits were planned.

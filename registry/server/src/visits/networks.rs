@@ -17,8 +17,8 @@ use crate::visits::leasing::{is_exempt, networks_record};
 /// Timeout of the lookup of hosts that were never contacted.
 const LOOKUP: Duration = Duration::from_secs(1);
 
-/// Stores the address blocks of leased domains that have none yet. A transaction for it waits for all leases, so the domains
-/// that come up during one share the next.
+/// Stores the address blocks of leased domains that have none yet. A transaction for it waits for all leases, so the
+/// domains that arrive during one share the next.
 #[derive(Debug, Default)]
 pub(crate) struct NetworkRecorder {
     waiting: Mutex<Vec<WaitingDomain>>,
@@ -35,8 +35,8 @@ struct WaitingDomain {
 }
 
 impl NetworkRecorder {
-    /// Stores the address block of a leased domain if it has none yet; `false` if the domain was given back because its block
-    /// is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
+    /// Stores the address block of a leased domain if it has none yet; `false` if the domain was given back because its
+    /// block is at its limit. A host that does not resolve in time gets no block: the visit itself will report why.
     pub(crate) async fn record(
         &self,
         context: &Context,
@@ -57,7 +57,7 @@ impl NetworkRecorder {
         let too_many = networks_record(context, &networks).await?;
         drop(writing);
         for one in waiting {
-            // A visit that was aborted meanwhile does not wait any more.
+            // A visit that was aborted in the meantime no longer waits.
             let _aborted = one.kept.send(!too_many.contains(&one.id));
         }
         is_kept.await.map_err(|_| {

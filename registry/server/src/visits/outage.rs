@@ -18,8 +18,8 @@ pub fn resume_outage(context: &Context) {
 }
 
 /// Opens the circuit breaker because this process has no file descriptors left. Until enough fetches succeed again, no
-/// failure is held against an agent: a process in that state fails in other ways too. The log says so once an hour, also while
-/// the breaker is open for another reason or since before a restart.
+/// failure counts against an agent: a process in that state fails in other ways too. This is logged once an hour, also
+/// while the breaker is open for another reason or since before a restart.
 pub(crate) fn open_breaker_for_shortage(context: &Context) {
     let now = context.now();
     let logged = &context.stream.shortage_logged;
@@ -66,7 +66,6 @@ pub(crate) async fn store_outage(
     Ok(Some(StoredOutage(next)))
 }
 
-/// Remembers a stored outage in this process.
 pub(crate) fn remember_outage(context: &Context, noted: Option<StoredOutage>) {
     if let Some(StoredOutage(outage)) = noted {
         *context.stream.outage() = outage;
@@ -76,7 +75,7 @@ pub(crate) fn remember_outage(context: &Context, noted: Option<StoredOutage>) {
 /// How often a lasting outage is stored again.
 pub(crate) const NOTED: i64 = HOUR;
 
-/// For this long other processes rely on a stored outage: the process that stored it may be gone.
+/// How long other processes rely on a stored outage: the process that stored it may be gone.
 pub(crate) const CURRENT: i64 = 3 * HOUR;
 
 /// When the circuit breaker of this process opened; `None` if it is closed.

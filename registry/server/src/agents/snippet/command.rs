@@ -1,9 +1,8 @@
-//! The same by this program's own client.
+//! Snippets for this program's own client.
 
 use super::{AgentLocation, Credential, Plan, Snippet};
 use crate::pages::quote::shell;
 
-/// The snippet.
 pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     Snippet {
         id: "send",
@@ -13,8 +12,8 @@ pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     }
 }
 
-/// The command that sends this message with these credentials. Tokens and keys are variables of the command, because other users
-/// see its arguments in the list of processes.
+/// The command that sends this message with these credentials. Tokens and keys are variables of the command, because
+/// other users see its arguments in the list of processes.
 pub(crate) fn code(credentials: &[Credential], message: &str, place: AgentLocation<'_>) -> String {
     let mut variables = Vec::new();
     let mut options = Vec::new();
@@ -29,7 +28,7 @@ pub(crate) fn code(credentials: &[Credential], message: &str, place: AgentLocati
                 (&mut variables, "A2A_AGENT_KEY=\"$A2A_API_KEY\" \\\n")
             }
         };
-        // One key goes to every place the card names.
+        // One key goes to every place that the card names.
         if !list.contains(&word) {
             list.push(word);
         }
@@ -40,7 +39,7 @@ pub(crate) fn code(credentials: &[Credential], message: &str, place: AgentLocati
         shell(place.registry)
     ));
     code.push_str(&options.concat());
-    // What follows two dashes is no option, however it begins.
+    // What follows two dashes is not an option, however it begins.
     let dashes = if message.starts_with('-') { "-- " } else { "" };
     code.push_str(&format!(
         "{dashes}{} {}",

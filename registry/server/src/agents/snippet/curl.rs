@@ -7,7 +7,7 @@ use url::form_urlencoded::byte_serialize;
 use super::{Credential, Dialect, Plan, Snippet};
 use crate::pages::quote::{json, shell};
 
-/// The snippet. `-g` keeps curl from reading brackets in the address as patterns.
+/// `-g` keeps curl from reading brackets in the address as patterns.
 pub(crate) fn snippet(plan: &Plan) -> Snippet {
     let mut code = format!("curl -gsS {}", address(plan));
     let mut option = |text: &str| {
@@ -45,7 +45,7 @@ pub(crate) fn snippet(plan: &Plan) -> Snippet {
     }
 }
 
-/// The address as a shell word, with keys in its query where the card asks for that.
+/// The address as a shell word, with keys in its query if the card asks for that.
 fn address(plan: &Plan) -> String {
     let mut url = match plan.route.dialect {
         Dialect::V1Rest => plan.route.below(&["message:send"]),

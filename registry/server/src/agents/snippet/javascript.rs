@@ -3,7 +3,7 @@
 use super::{AgentLocation, Credential, Plan, Snippet};
 use crate::pages::quote::javascript;
 
-/// The snippet. The registry gives the card; credentials are added by the transport to the agent alone.
+/// The registry supplies the card; the transport adds credentials to requests to the agent alone.
 pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     let v1 = plan.route.dialect.is_v1();
     let resolver = javascript(place.resolver);
@@ -55,7 +55,7 @@ pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     }
 }
 
-/// A `fetch` that adds what the agent asks for; `None` where it asks for nothing.
+/// A `fetch` that adds the credentials; `None` if the agent asks for none.
 fn fetch_with_credentials(plan: &Plan) -> Option<String> {
     if plan.credentials.is_empty() {
         return None;

@@ -18,27 +18,20 @@ pub(crate) use plan::NoPlan;
 pub(crate) use plan::fits;
 use plan::{Generation, Plan};
 
-/// One snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snippet {
     /// A short name for use in markup: `curl`, `python`, `javascript`, `send`.
     pub id: &'static str,
-    /// Its title.
     pub title: &'static str,
     /// What to install first; empty if nothing.
     pub install: String,
-    /// The text to copy.
     pub code: String,
 }
 
-/// The snippets of an agent, with notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snippets {
-    /// The chosen interface, as a phrase.
     pub dialect: &'static str,
-    /// The URL that the snippets call.
     pub url: String,
-    /// The snippets.
     pub snippets: Vec<Snippet>,
     /// Environment variables to set first, with their meaning.
     pub variables: Vec<(&'static str, &'static str)>,
@@ -46,21 +39,14 @@ pub(crate) struct Snippets {
     pub notes: Vec<String>,
 }
 
-/// The URLs of an agent in this registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentLocation<'a> {
-    /// The agent's id.
     pub agent: &'a str,
     /// The base URL for an SDK's card resolver.
     pub resolver: &'a str,
-    /// The registry's own URL.
     pub registry: &'a str,
 }
 
-/// The snippets for an agent.
-///
-/// # Errors
-/// The card lists no interface, or none that snippets support.
 pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Snippets, NoPlan> {
     let plan = plan::plan(card)?;
     let mut variables = Vec::new();
@@ -89,7 +75,6 @@ pub(crate) fn snippets(card: &AgentCard, place: AgentLocation<'_>) -> Result<Sni
     })
 }
 
-/// An interface, as a phrase.
 pub(crate) fn label(route: &Route) -> &'static str {
     let plan = Plan {
         route: route.clone(),
@@ -100,8 +85,8 @@ pub(crate) fn label(route: &Route) -> &'static str {
     plan.label()
 }
 
-/// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it is
-/// printed for every card: the program says by itself what it cannot do.
+/// The command that sends the agent a message, for an agent that this page cannot call by itself. Unlike a snippet it
+/// is printed for every card: the program itself reports what it cannot do.
 pub(crate) fn send_command(card: &AgentCard, place: AgentLocation<'_>) -> String {
     match plan::plan(card) {
         Ok(plan) => command::snippet(&plan, place).code,

@@ -11,19 +11,17 @@ use crate::pages::text;
 
 /// Characters of an example prompt that is short enough to be the message of a snippet.
 const EXAMPLE: usize = 160;
-/// Bytes of an address that a snippet holds.
+/// Bytes of an address in a snippet.
 const ADDRESS: usize = 1_000;
-/// Bytes of a tenant that a snippet holds.
+/// Bytes of a tenant in a snippet.
 const TENANT: usize = 200;
-/// How many required extensions are named.
+/// Maximum number of required extensions that are named.
 const EXTENSIONS: usize = 5;
 
 /// A generation of the protocol: each has an SDK of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// 1.0.
     V1,
-    /// 0.3.
     V03,
     /// 0.2; the shapes of 0.3.
     V02,
@@ -31,7 +29,6 @@ pub(crate) enum Generation {
     V01,
 }
 
-/// The environment variable of a credential, with its meaning.
 pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static str) {
     match credential {
         Credential::Bearer => ("A2A_TOKEN", "your access token"),
@@ -45,23 +42,18 @@ pub(crate) const fn variable(credential: &Credential) -> (&'static str, &'static
     }
 }
 
-/// The plan of a snippet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
-    /// The interface, and how to call it.
     pub route: Route,
-    /// The credentials.
     pub credentials: Vec<Credential>,
-    /// The message: a short example of the card, if it has one.
+    /// A short example of the card, if it has one.
     pub message: String,
     /// What the snippet cannot do, as notes for a page.
     pub notes: Vec<String>,
 }
 
-/// The reason why there are no snippets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoPlan {
-    /// The card lists no interface.
     #[error("The card lists no interface, so the agent cannot be called.")]
     NoInterface,
     /// Snippets support none of the interfaces.
@@ -89,7 +81,6 @@ impl Plan {
         }
     }
 
-    /// The chosen interface, as a phrase.
     pub fn label(&self) -> &'static str {
         match (self.route.dialect, self.generation()) {
             (Dialect::V1JsonRpc | Dialect::SkillJsonRpc, _) => "A2A 1.0 over JSON-RPC",
@@ -104,16 +95,13 @@ impl Plan {
     }
 }
 
-/// The first interface that a snippet can hold, in the order in which clients try them.
-///
-/// # Errors
-/// Where a snippet can hold none.
+/// The first interface that a snippet can use, in the order in which clients try them.
 pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
     if card.interfaces.is_empty() {
         return Err(NoPlan::NoInterface);
     }
     let routes = routes(card).map_err(|_| NoPlan::NoneSpoken)?;
-    // curl and most people's SDKs speak no gRPC, so it comes last.
+    // curl and most SDKs speak no gRPC, so it comes last.
     let on_the_web = routes
         .iter()
         .find(|route| !route.dialect.is_grpc() && fits(route));
@@ -136,14 +124,14 @@ pub(crate) fn plan(card: &AgentCard) -> Result<Plan, NoPlan> {
     })
 }
 
-/// Whether a snippet can hold the address, which shows no password either, and the tenant.
+/// Whether a snippet can contain the address, which shows no password either, and the tenant.
 pub(crate) fn fits(route: &Route) -> bool {
     text::web_address(route.url.as_str()).is_some()
         && route.url.as_str().len() <= ADDRESS
         && route.tenant().is_none_or(|tenant| tenant.len() <= TENANT)
 }
 
-/// The credentials: none if the card requires none, or only ones that a snippet cannot name.
+/// Empty if the card requires none, or only ones that a snippet cannot name.
 fn credentials(card: &AgentCard, notes: &mut Vec<String>) -> Vec<Credential> {
     match choose_credentials(card, &Means::Nameable) {
         CredentialChoice::With(credentials) => credentials,
@@ -198,7 +186,7 @@ fn required_extensions(card: &AgentCard, notes: &mut Vec<String>) {
     }
 }
 
-/// The first example of the card that fits into a line.
+/// The first example of the card that fits on a line.
 pub(crate) fn message(card: &AgentCard) -> String {
     card.skills
         .iter()

@@ -5,19 +5,15 @@ use std::fmt::Write as _;
 use super::{AgentLocation, Credential, Dialect, Generation, Plan, Snippet};
 use crate::pages::quote::python;
 
-/// What a program takes from one generation of the SDK.
 struct SdkUse {
-    /// The versions to install.
     versions: &'static str,
-    /// What it imports of the standard library besides `asyncio` and `os`.
+    /// What it imports from the standard library besides `asyncio` and `os`.
     standard_import: &'static str,
     imports: &'static str,
-    /// Sends the message to the agent and prints its response.
     exchange: String,
 }
 
-/// The snippet. The registry gives the card; what the agent asks for goes to the agent alone, which is why
-/// there are two HTTP clients.
+/// The registry supplies the card; credentials go to the agent alone, which is why there are two HTTP clients.
 pub(crate) fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
     let agent_client = agent_client(plan);
     let resolver = python(place.resolver);
@@ -108,7 +104,6 @@ fn v02(text: &str) -> SdkUse {
     }
 }
 
-/// The HTTP client that speaks to the agent.
 fn agent_client(plan: &Plan) -> String {
     let mut headers = Vec::new();
     let mut params = String::new();

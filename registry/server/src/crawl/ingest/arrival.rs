@@ -9,12 +9,10 @@ use uuid::Uuid;
 
 use crate::signatures::{KeptKeySet, Signatures};
 
-/// A fetched card of an agent, with the version that it is compared with.
 pub(crate) struct Arrival<'a> {
     pub(crate) source: i64,
     pub(crate) fetched: &'a FetchedCard,
     pub(crate) content: CardContent,
-    /// The origin that has answered.
     pub(crate) answered_by: String,
     /// The account that has approved it with the registration (`--approve`).
     pub(crate) word: Option<Uuid>,
@@ -22,7 +20,6 @@ pub(crate) struct Arrival<'a> {
     pub(crate) newest: Option<VersionKey>,
     /// Whether none of the keys that sign it is pinned for the agent.
     pub(crate) rotated: bool,
-    /// Its coverage.
     pub(crate) standing: CoverageLevel,
 }
 
@@ -34,7 +31,6 @@ impl Arrival<'_> {
     }
 }
 
-/// The content of a card, compared by canonical form and signatures.
 pub(crate) struct CardContent {
     pub(crate) digest: String,
     pub(crate) content_digest: String,
@@ -43,8 +39,8 @@ pub(crate) struct CardContent {
 }
 
 impl CardContent {
-    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and keys stored
-    /// of the same URL.
+    /// The content of a fetched card. Its signatures are verified with fetched keys, enrolled ones, and stored keys of
+    /// the same URL.
     pub(crate) fn of(
         fetched: &FetchedCard,
         content_digest: String,
@@ -62,7 +58,7 @@ impl CardContent {
         }
     }
 
-    /// The same content, its signatures verified with the keys stored of the agent.
+    /// The same content, its signatures verified with the stored keys of the agent.
     pub(crate) fn judged_with(
         self,
         fetched: &FetchedCard,
@@ -75,7 +71,6 @@ impl CardContent {
         Self::of(fetched, self.content_digest, known, enrolled)
     }
 
-    /// Whether a version has the same content and signatures.
     pub(crate) fn is(&self, version: &VersionKey) -> bool {
         self.content_digest == version.content_digest && self.signing == version.signing
     }

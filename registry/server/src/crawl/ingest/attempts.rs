@@ -3,11 +3,11 @@
 use a2a_crawler::fetch::{MAX_SUMMARY, bounded};
 use a2a_crawler::{Attempt, SourceOutcome, SourceVerdict};
 
-/// The attempts of a fetch with their details for the owner, in the order in which they are stored: the last one stands for
-/// the fetch wherever only one is shown.
+/// The attempts of a fetch with their details for the owner, in the order in which they are stored: the last one
+/// represents the fetch wherever only one is shown.
 ///
-/// For a card at the older well-known path, the response of the newer path is no failure: it is mentioned in the detail of
-/// the good attempt. Of two URLs without a card the one that decided is last, and tells of both.
+/// For a card at the older well-known path, the response of the newer path is no failure: it is mentioned in the detail
+/// of the successful attempt. Of two URLs without a card the one that decided is last, and mentions both.
 pub(crate) fn attempts_with_details(result: &SourceOutcome) -> Vec<(&Attempt, String)> {
     let one = |attempt: &Attempt| attempt.detail.clone();
     match (result.attempts.as_slice(), &result.verdict) {

@@ -87,8 +87,7 @@ pub(crate) async fn ingest_card(
     Ok(is_new)
 }
 
-/// The account that approved the first card of a source with its registration, as long as it is not the source of an
-/// agent.
+/// The account that approved the first card of a source with its registration, until the source has an agent.
 fn word_given(group: &Group, source: i64) -> Option<Uuid> {
     let row = group.sources.get(&source)?;
     row.approve_as.filter(|_| row.agent_id.is_none())
@@ -177,7 +176,7 @@ async fn known_key_sets(
         .collect())
 }
 
-/// Stores a version whose signatures have another state with the present keys, though content and signatures are the
+/// Stores a version whose signatures are in another state with the present keys, though content and signatures are the
 /// same; returns whether the card has an error then, and `None` if the state is the same.
 async fn judge_again(
     write: &Write,

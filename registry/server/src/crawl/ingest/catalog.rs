@@ -1,4 +1,4 @@
-//! Ingest of a fetched catalog: its new entries, and those that it does not name any more.
+//! Ingest of a fetched catalog: its new entries, and those that it no longer names.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,6 @@ use crate::error::AppError;
 use crate::sources::quota::{AgentQuota, cards_asked_for, quota};
 use crate::sources::{asks, is_catalog, new_source};
 
-/// The most entries that a reason names.
 const MAX_NAMED: usize = 5;
 
 /// The identifiers of the entries of a catalog that are not fetched, by reason.
@@ -69,7 +68,6 @@ impl SkippedEntries {
     }
 }
 
-/// The first few of these names.
 fn named_few(names: &[String]) -> String {
     let few: Vec<String> = names
         .iter()
@@ -83,8 +81,8 @@ fn named_few(names: &[String]) -> String {
     format!("{}{more}", few.join(", "))
 }
 
-/// Ingests a catalog: every card that it names becomes a source, and entries that it does not name any more end after
-/// the same time as a card that is not found. Returns whether anything has changed.
+/// Ingests a catalog: every card that it names becomes a source, and entries that it no longer names end after the same
+/// time as a card that is not found. Returns whether anything has changed.
 pub(crate) async fn ingest_catalog(
     context: &Context,
     write: &Write,
@@ -134,21 +132,17 @@ pub(crate) async fn ingest_catalog(
     Ok(changed)
 }
 
-/// A catalog while its entries are read.
 struct CatalogReader {
     catalog: source::Model,
     now: Timestamp,
-    /// The coverage of its entries.
     standing: CoverageLevel,
     quota: AgentQuota,
-    /// What it may nominate, where it was registered by its URL and its entries are not covered.
+    /// What it may nominate, if it was registered by its URL and its entries are not covered.
     nominations: Option<Nominations>,
-    /// The sources that it names.
     listed: BTreeSet<i64>,
     left: SkippedEntries,
     /// The sources of the domain that ended with their agents, loaded on first use.
     retired: Option<Vec<source::Model>>,
-    /// Whether anything has changed.
     changed: bool,
 }
 
@@ -262,7 +256,7 @@ impl CatalogReader {
     }
 }
 
-/// Ends the entries that a catalog does not name any more, also of one that has become a card.
+/// Ends the entries that a catalog no longer names, also of one that has become a card.
 pub(crate) async fn catalog_is_the_same(
     write: &Write,
     group: &mut Group,
@@ -280,7 +274,7 @@ pub(crate) async fn catalog_is_the_same(
     Ok(())
 }
 
-/// Marks all entries of a registered URL that brings a card now: it is no catalog any more.
+/// Marks all entries of a registered URL that returns a card now: it is no longer a catalog.
 pub(crate) async fn miss_every_entry(
     write: &Write,
     group: &mut Group,
@@ -294,8 +288,8 @@ pub(crate) async fn miss_every_entry(
     Ok(())
 }
 
-/// Marks the entries that a catalog does not name, and ends those it has not named for long enough. Returns whether
-/// anything has changed.
+/// Marks the entries that a catalog does not name, and ends those that it has not named for long enough. Returns
+/// whether anything has changed.
 async fn miss(
     write: &Write,
     group: &mut Group,
@@ -345,7 +339,7 @@ async fn miss(
     Ok(news)
 }
 
-/// A new source of a catalog entry. An approval with the domain's registration applies to the entries of the catalog's
+/// A new source for a catalog entry. An approval with the domain's registration applies to the entries of the catalog's
 /// first fetch.
 fn named(catalog: &source::Model, entry: &CatalogEntry, now: Timestamp) -> source::Model {
     let url = entry.url.to_string();

@@ -1,4 +1,4 @@
-//! Evidence on our own network from the fetches of a group, and the parties that can make each source fail.
+//! Evidence about our own network from the fetches of a group, and the parties that can make each source fail.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub(crate) fn note_fetches(
     let mut breaker_open = breaker_open_since(context).is_some();
     for outcome in outcomes.iter().filter(|outcome| group.holds_lease(outcome)) {
         for result in &outcome.sources {
-            // Most domains have no catalog: a missing one is no evidence on our network.
+            // Most domains have no catalog: a missing one is no evidence about our network.
             let row = group.sources.get(&result.source_key);
             if let Some(row) = row.filter(|row| asks_for_a_card(row)) {
                 // If the last fetch of the group closes it, it was still open for the others.
@@ -83,14 +83,14 @@ fn parties(context: &Context, group: &Group, row: &source::Model) -> Vec<Party> 
 /// The first registrant of a source.
 #[derive(Debug, PartialEq, Eq)]
 enum SourceOrigin {
-    /// A curator or admin, who decides on agents anyhow and gains nothing by opening the circuit breaker.
+    /// A curator or admin, who decides on agents anyway and gains nothing by opening the circuit breaker.
     Staff,
-    /// Anybody else: an account, or the network of an anonymous caller.
+    /// Anyone else: an account, or the network of an anonymous caller.
     Party(String),
 }
 
-/// The first registrant of a source: later registrants do not take its fetches over. An entry that only a catalog
-/// names is of the domain's first registrant.
+/// The first registrant of a source: later registrants do not take over its fetches. An entry that only a catalog names
+/// belongs to the domain's first registrant.
 fn registrant(group: &Group, row: &source::Model) -> SourceOrigin {
     let registrants = group.standings.registrants(row.id);
     let first = registrants

@@ -9,18 +9,18 @@ use crate::context::Context;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 
-/// The most cards that a catalog nominates, where no proof of the domain covers it.
+/// Maximum number of cards that a catalog nominates if no proof of the domain covers it.
 pub(crate) const MAX_NOMINATED: usize = 50;
 
-/// How many more cards a catalog may nominate that was registered by its URL and that no proof covers. Its entries count as
-/// registered by its first registrant, so that nobody gets more cards in by a list than one by one.
+/// How many more cards a catalog may nominate that was registered by its URL and that no proof covers. Its entries
+/// count as registered by its first registrant, so that a list gets no more cards in than separate registrations.
 pub(crate) struct Nominations {
     by: Option<source_registrant::Model>,
     left: usize,
 }
 
 impl Nominations {
-    /// What a catalog and its first registrant have left.
+    /// The remaining nominations of a catalog and its first registrant.
     pub(crate) async fn load(
         context: &Context,
         write: &Write,
@@ -28,7 +28,7 @@ impl Nominations {
         catalog: &source::Model,
     ) -> Result<Self, AppError> {
         let mut registrants = group.standings.registrants(catalog.id).iter();
-        // One that has withdrawn leaves a row of nobody behind.
+        // A registrant that has withdrawn leaves a row without account or network.
         let by = registrants.find(|row| row.account_id.is_some() || row.network.is_some());
         let by = by.cloned();
         let listed = group.of_domain(catalog.domain_id);
@@ -60,13 +60,12 @@ impl Nominations {
         })
     }
 
-    /// Whether it may nominate no further card.
     pub(crate) const fn is_used_up(&self) -> bool {
         self.left == 0
     }
 
-    /// Counts a new source as one that the catalog's registrant has registered. It does not vouch for the card as somebody
-    /// who registers that very URL does, so its role is not kept.
+    /// Counts a new source as one that the catalog's registrant has registered. It does not vouch for the card as a
+    /// registrant of that very URL does, so its role is not stored.
     pub(crate) async fn take(
         &mut self,
         write: &Write,

@@ -11,9 +11,9 @@ use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 use crate::visibility::stands_behind_catalogs;
 
-/// Keeps the registries that a catalog names as candidates for peers, in place of those that it named before; returns whether
-/// anything has changed. Nothing is kept of a domain that nobody has proved, or whose catalog came from somewhere that the
-/// proof does not cover.
+/// Stores the registries that a catalog names as candidates for peers, replacing those that it named before; returns
+/// whether anything has changed. Nothing is stored for a domain that is not proved, or whose catalog came from a place
+/// that the proof does not cover.
 pub(crate) async fn ingest_registries(
     write: &Write,
     group: &Group,
@@ -38,7 +38,7 @@ pub(crate) async fn ingest_registries(
         })
         .collect();
     if !fetched.complete {
-        // What is missing may stand in a part that was not read.
+        // A missing one may be in a part that was not read.
         let is_missing = |row: &&peer_candidate::Model| {
             let mut named = fetched.registries.iter();
             !named.any(|registry| registry.identifier == row.identifier)

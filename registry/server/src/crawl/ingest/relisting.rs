@@ -1,4 +1,4 @@
-//! Catalog entries of existing sources, and what an entry changes of them.
+//! Catalog entries of existing sources, and what an entry changes in them.
 
 use a2a_crawler::catalog::CatalogEntry;
 use a2a_registry_domain::coverage::CoverageLevel;
@@ -13,11 +13,11 @@ use crate::sources::{asks, is_catalog, may_list_cards};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relisting {
     Same,
-    /// Same URL; the catalog names it for the first time.
+    /// The same URL, which the catalog names for the first time.
     Anew,
-    /// At another URL than before.
+    /// Another URL than before.
     Moved,
-    /// At another URL than in the catalog that takes precedence, or at the URL of another entry.
+    /// Another URL than in the catalog that takes precedence, or the URL of another entry.
     Elsewhere,
 }
 
@@ -28,12 +28,11 @@ pub(crate) enum CatalogRank {
     AiCatalog,
     /// At another URL, which the owner of the domain has registered.
     Owners,
-    /// At another URL that somebody else has registered.
+    /// At another URL, which someone else has registered.
     Nominated,
 }
 
 impl Group {
-    /// Whether a source is a catalog.
     pub(crate) fn is_catalog(&self, source: i64) -> bool {
         self.sources.get(&source).is_some_and(is_catalog)
     }
@@ -47,8 +46,8 @@ impl Group {
             .map(|row| row.id)
     }
 
-    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are its own: a source
-    /// that the domain's catalog took over from it would bring the cards that it gave before.
+    /// Whether an entry names a source by its identifier. The identifiers of a catalog that only nominates are its own:
+    /// a source that the domain's catalog took over from it would still have the cards that it gave before.
     pub(crate) fn is_named(
         &self,
         row: &source::Model,
@@ -62,7 +61,7 @@ impl Group {
     }
 
     /// The effect of naming an existing source. The catalog that has named it keeps it; another one takes over if that
-    /// one does not name it any more, does not exist, or has lower precedence.
+    /// one no longer names it, does not exist, or has lower precedence.
     pub(crate) fn relist(
         &mut self,
         id: i64,
@@ -123,7 +122,7 @@ impl Group {
         }
     }
 
-    /// Whether another catalog that is there and counts as much has listed an entry.
+    /// Whether another existing catalog of the same precedence has listed an entry.
     fn is_listed_by_another(
         &self,
         row: &source::Model,
@@ -153,7 +152,7 @@ impl Group {
     fn name(&mut self, id: i64, catalog: &source::Model, rank: CatalogRank) -> Relisting {
         let by = |row: &source::Model| row.catalog_id.and_then(|id| self.sources.get(&id));
         let by = self.sources.get(&id).and_then(by);
-        // One of a well-known path takes over from one that was registered, whose registration may be withdrawn.
+        // A catalog at a well-known path takes over from a registered one, whose registration may be withdrawn.
         let is_named = by.is_some_and(|by| self.rank(by) <= rank.max(CatalogRank::AiCatalog));
         if is_named {
             return Relisting::Same;
@@ -164,8 +163,8 @@ impl Group {
         Relisting::Anew
     }
 
-    /// Whether the catalog that names a source states another digest than these bytes have. What was registered stands for
-    /// itself.
+    /// Whether the catalog that names a source states another digest than these bytes have. A registered source is not
+    /// compared.
     pub(crate) fn has_other_digest(&self, source: i64, bytes: &[u8]) -> bool {
         let row = self.sources.get(&source);
         let row = row.filter(|row| row.kind == SourceKind::Entry);
@@ -181,7 +180,6 @@ impl Group {
         self.want_other_catalogs(&row);
     }
 
-    /// Has the other catalogs of a domain fetched in full the next time.
     pub(crate) fn want_other_catalogs(&mut self, catalog: &source::Model) {
         let others: Vec<i64> = self
             .of_domain(catalog.domain_id)
@@ -206,7 +204,7 @@ fn move_to(row: &mut source::Model, url: &str, now: Timestamp) {
     row.approve_as = None;
 }
 
-/// Takes over the digest that an entry states. Another digest promises another card, which is fetched now.
+/// Stores the digest that an entry states. Another digest promises another card, which is fetched now.
 fn follow_digest(row: &mut source::Model, entry: &CatalogEntry, now: Timestamp) {
     if row.entry_digest != entry.digest {
         row.entry_digest.clone_from(&entry.digest);

@@ -18,8 +18,8 @@ use crate::crawl::ingest::arrival::Arrival;
 use crate::crawl::ingest::group::Group;
 use crate::error::AppError;
 
-/// Applies the rules again to the newest version of a card that is repeated, if it waits: its signatures have another
-/// state now.
+/// Applies the rules again to the newest version of a repeated card, if it waits: its signatures are in another state
+/// now.
 pub(crate) async fn rule_again(
     context: &Context,
     write: &Write,
@@ -51,7 +51,6 @@ pub(crate) async fn rule_again(
     rule(context, write, ledger, state, input).await
 }
 
-/// Applies the admission rules to a version.
 pub(crate) async fn rule(
     context: &Context,
     write: &Write,
@@ -66,7 +65,7 @@ pub(crate) async fn rule(
     Ok(())
 }
 
-/// What the rules decide by that the rows of a group tell: all but the change, the errors, and an approval with the
+/// The input of the rules that the rows of a group provide: all but the change, the errors, and an approval with the
 /// registration.
 pub(crate) fn decision_input<'a>(
     group: &'a Group,

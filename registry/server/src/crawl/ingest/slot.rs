@@ -19,7 +19,7 @@ use crate::sources::quota::quota;
 use crate::sources::{card_url, slot_of};
 
 /// The agent of a source: its previous one, the one in its slot, one of the same domain with the same content, or a new
-/// one. A nominated source gets an agent of its own, and changes no other. `None` if the domain's quota is used up.
+/// one. A nominated source gets its own agent, and changes no other. `None` if the domain's quota is used up.
 pub(crate) fn agent_for(
     context: &Context,
     group: &mut Group,
@@ -57,13 +57,11 @@ pub(crate) fn agent_for(
     Some(id)
 }
 
-/// The search for a source's agent.
 struct AgentMatcher<'a> {
     group: &'a Group,
     row: &'a source::Model,
     content: &'a CardContent,
     slot: String,
-    /// Its coverage.
     standing: CoverageLevel,
     /// The agent behind the very same URL.
     same_place: Option<Uuid>,
@@ -88,7 +86,6 @@ impl<'a> AgentMatcher<'a> {
         })
     }
 
-    /// The existing agent of the source.
     fn find(&self) -> Option<Uuid> {
         let mut in_domain = self.in_domain();
         self.fed_before()
@@ -101,8 +98,8 @@ impl<'a> AgentMatcher<'a> {
         self.group.agents_of_domain(self.row.domain_id)
     }
 
-    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have
-    /// the same card.
+    /// The previous agent of the source. An additional source keeps the agent of an older slot only while both have the
+    /// same card.
     fn fed_before(&self) -> Option<&'a AgentState> {
         let state = self.group.agents.get(&self.row.agent_id?)?;
         let is_further = self.is_same_content(state) || self.is_same_place(state);
@@ -156,8 +153,8 @@ impl<'a> AgentMatcher<'a> {
     }
 }
 
-/// The limit that keeps a source from adding an agent; `None` if it may. Sources registered by an admin have no limit;
-/// nominated ones leave the reserved places to the domain's own.
+/// The limit that prevents a source from adding an agent; `None` if it may. Sources registered by an admin have no
+/// limit; nominated ones leave the reserved places to the domain's own.
 fn limit_met(
     context: &Context,
     group: &Group,
@@ -207,7 +204,6 @@ fn new_agent(
     Some(id)
 }
 
-/// Whether two sources of a domain have the same URL.
 fn asks_alike(one: &source::Model, other: &source::Model) -> bool {
     let cards = |row: &source::Model| row.kind == SourceKind::Url || row.kind == SourceKind::Entry;
     one.domain_id == other.domain_id

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::crawl::ingest::group::Group;
 use crate::memory::stream::VisitStream;
 
-/// The interval of a catalog that does not exist.
+/// The fetch interval for a catalog that does not exist.
 pub(crate) const CATALOG_REST: i64 = 7 * DAY;
 
 /// Whether an agent gone since that time is retired now.
@@ -52,26 +52,22 @@ impl<'a> JitterPlacement<'a> {
     }
 }
 
-/// The kind of a successful fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FetchedContent {
     /// In full, with new content.
     Changed,
     /// In full, with the same content.
     Same,
-    /// 304.
     NotModified,
 }
 
 impl FetchedContent {
-    /// A full response, with new content or not.
     pub(crate) const fn of_whole(changed: bool) -> Self {
         if changed { Self::Changed } else { Self::Same }
     }
 }
 
 impl Group {
-    /// Records a successful fetch.
     pub(crate) fn succeeded(
         &mut self,
         source: i64,
@@ -139,8 +135,8 @@ impl Group {
         plan(row, look, None, now, placement);
     }
 
-    /// Records a failed fetch of a catalog. A catalog that does not exist is no fault, and is fetched rarely; one
-    /// that never existed and fails now counts as missing too.
+    /// Records a failed fetch of a catalog. A catalog that does not exist is no error, and is fetched rarely; one that
+    /// never existed and fails now counts as missing too.
     pub(crate) fn catalog_failed(
         &mut self,
         source: i64,
@@ -167,8 +163,8 @@ impl Group {
         }
     }
 
-    /// Whether a source of a visit has just begun to time out. Its host may have slept, and the next visit is sooner than the
-    /// spacing of others.
+    /// Whether a source of a visit has just begun to time out. Its host may start on demand, so the next
+    /// visit comes sooner than the usual spacing.
     pub(crate) fn is_retried_soon(&self, outcome: &VisitOutcome) -> bool {
         outcome.sources.iter().any(|result| {
             let row = self.sources.get(&result.source_key);
@@ -240,13 +236,13 @@ fn conclude(row: &mut source::Model, outcome: AttemptOutcome, now: Timestamp) {
     .into();
     row.liveness_reason = reason;
     if outcome == AttemptOutcome::TlsInvalid {
-        // The card is not trusted any more, and a 304 would not show that it came over valid TLS.
+        // The card is no longer trusted, and a 304 would not show that it came over valid TLS.
         row.full_wanted = true;
     }
 }
 
-/// Sets the next fetch of a source and its interval. A requested fetch replaces no planned one: that one is made as
-/// well.
+/// Sets the next fetch of a source and its interval. A requested fetch does not replace the planned one: that one is
+/// made as well.
 fn plan(
     row: &mut source::Model,
     look: FetchResult,

@@ -43,14 +43,12 @@ use crate::pages::frame::Frame;
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
 use crate::pages::{moment, text, trust};
 
-/// How often a page reloads itself while the first visit is under way, every two seconds.
+/// Reloads of a page while the first visit is in progress, one every two seconds.
 const RELOADS: u32 = 20;
-/// The state of a source that was never fetched.
 pub(crate) const NEW: SourceState = SourceState::New;
 /// Proofs, challenges, sources and agents on the page.
 const LIST: usize = 60;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "domain.html")]
 pub(crate) struct DomainPage {
@@ -58,22 +56,20 @@ pub(crate) struct DomainPage {
     now: Timestamp,
     view: DomainView,
     standing: StandingView,
-    /// For an admin, where the host cannot be proved.
+    /// For an admin, if the host cannot be proved.
     owner_vouch_form: Option<OwnerVouchForm>,
-    /// The command that has the records checked.
     verify: String,
     /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
     no_challenge: Option<String>,
     agents: Vec<AgentView>,
     /// Why parts of it are not listed, for callers who may see the reason.
     not_listed: Vec<String>,
-    /// The first visit is under way.
+    /// Whether the first visit is in progress.
     waiting: bool,
     /// Set if the page is the response to a registration.
     registered_now: Option<RegisteredNow>,
 }
 
-/// An agent of the domain that the caller may see.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedAgent {
     pub id: String,
@@ -131,16 +127,13 @@ pub(crate) async fn show(
     }
 }
 
-/// The form that has the proofs of a domain checked, which says nothing.
+/// The form that has the proofs of a domain checked; it has no fields.
 #[derive(Deserialize)]
 pub(crate) struct VerifyForm {}
 
 impl FormFields for VerifyForm {}
 
 /// Has the proofs of a domain checked, and shows it again with the results.
-///
-/// # Errors
-/// As the act.
 pub(crate) async fn verify(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
@@ -172,7 +165,6 @@ pub(crate) async fn registered(
     crate::pages::page(StatusCode::OK, &page)
 }
 
-/// The command that shows a domain to the account that registered it.
 fn show_command(domain: &str, registry: &str) -> String {
     format!(
         "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
@@ -210,7 +202,7 @@ async fn names(
     names
 }
 
-/// The open reviews of the cards of these agents, as far as the caller sees them.
+/// The open reviews of the cards of these agents, as far as the caller may see them.
 async fn reviews_of(
     context: &Context,
     caller: &Caller,
@@ -264,7 +256,6 @@ impl NothingPage {
 }
 
 impl DomainPage {
-    /// The page of a domain for a visitor who sees that view of it.
     async fn load(
         context: &Context,
         visitor: &Visitor,
@@ -285,7 +276,6 @@ impl DomainPage {
         page
     }
 
-    /// The page of a domain at `now`, with its agents.
     pub(crate) fn new(
         mut frame: Frame,
         view: DomainView,
@@ -326,7 +316,7 @@ impl DomainPage {
         }
     }
 
-    /// The first sources where nothing is published, or the first of all others.
+    /// The sources where nothing is published, or all others, up to the limit of the page.
     fn sources(&self, are_absent: bool) -> Vec<&SourceView> {
         let is_wanted = |source: &&SourceView| (source.state == SourceState::Absent) == are_absent;
         let wanted = self.view.sources.iter().filter(is_wanted);

@@ -1,4 +1,4 @@
-//! A domain of one's own in a few lines: its state, the next step, and its agents.
+//! One of the account's own domains in a few lines: its state, the next step, and its agents.
 
 use a2a_registry_api::DomainView;
 
@@ -10,21 +10,18 @@ use crate::domains::page::standing::StandingView;
 use crate::pages::text;
 use crate::pages::text::LINE;
 
-/// A domain of the account that is signed in.
 pub(crate) struct OwnDomainView {
     pub name: String,
     pub link: String,
     pub tone: &'static str,
-    /// The state in one sentence.
     pub sentence: String,
-    /// The step that is next on the way to a listed agent.
     pub next: Option<String>,
     pub agents: Vec<AgentView>,
     pub more_agents: usize,
 }
 
 impl OwnDomainView {
-    /// The lines of a domain with at most so many agents.
+    /// The lines of a domain with at most `most` agents.
     pub(crate) async fn load(
         context: &Context,
         caller: &Caller,

@@ -19,18 +19,14 @@ use crate::http::path::DomainRef;
 use crate::http::problem::Problem;
 use crate::pages::text::{self, BLOCK};
 
-/// The form by which an admin vouches for an owner.
 pub(crate) struct OwnerVouchForm {
-    /// What it is for.
     pub summary: &'static str,
-    /// Why it was refused.
     pub problem: Option<String>,
     pub account: String,
     pub reason: String,
     pub days: String,
 }
 
-/// The fields of the form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SetForm {
@@ -42,7 +38,6 @@ pub(crate) struct SetForm {
 
 impl FormFields for SetForm {}
 
-/// The fields of the form that ends a vouch.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct EndForm {
@@ -51,10 +46,8 @@ pub(crate) struct EndForm {
 
 impl FormFields for EndForm {}
 
-/// Vouches for an account as owner, and leads back to the domain; a refusal is said above what was typed.
-///
-/// # Errors
-/// `form-refused`, `forbidden`, and as the act where the domain has no such form.
+/// Vouches for an account as owner, and leads back to the domain; an error is shown above the form, which keeps its
+/// input.
 pub(crate) async fn set(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
@@ -91,16 +84,13 @@ async fn vouch_for_owner(
     let vouch = NewOwnerVouch {
         account: fields.account.trim().to_owned(),
         reason: fields.reason.clone(),
-        // No number is no number of days.
+        // An invalid number is refused like 0.
         expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
     };
     owner_vouch_set(context, caller, domain, &vouch).await
 }
 
 /// Ends the vouch, and leads back to the domain.
-///
-/// # Errors
-/// As the act, and where the box was not ticked.
 pub(crate) async fn end(
     context: web::Data<Context>,
     DomainRef(domain): DomainRef,
@@ -137,7 +127,7 @@ impl OwnerVouchForm {
         })
     }
 
-    /// Says why it was refused, and keeps what was typed. The box is to be ticked again, for what is sent then.
+    /// Shows why the form was refused, and keeps its input. The box must be ticked again, for what is sent then.
     fn refuse(&mut self, problem: &Problem, fields: SetForm) {
         self.problem = Some(text::line(&problem.to_string(), BLOCK));
         self.account = fields.account;

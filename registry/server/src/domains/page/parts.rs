@@ -1,4 +1,4 @@
-//! The parts of a domain's page that its template cannot say by itself.
+//! The parts of a domain's page that its template cannot derive.
 
 use a2a_registry_api::{AttemptView, Challenge, SourceView};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
@@ -10,10 +10,8 @@ use crate::pages::text::{ADDRESS, LINE};
 use crate::pages::trust::Badge;
 use crate::pages::{text, trust};
 
-/// The most attempts of one source on the page.
 const ATTEMPTS: usize = 10;
 
-/// An agent of the domain.
 pub(crate) struct AgentView {
     /// Its page, unless only callers with a token may see it.
     pub link: Option<String>,
@@ -23,19 +21,17 @@ pub(crate) struct AgentView {
     pub badge: Option<Badge>,
 }
 
-/// Where the record or the file that would prove the domain is placed.
+/// The location for the record or the file that would prove the domain.
 pub(super) fn place(challenge: &Challenge) -> &str {
     let place = challenge.name.as_deref().or(challenge.url.as_deref());
     place.unwrap_or_default()
 }
 
-/// What the record or the file holds.
 pub(super) fn content(challenge: &Challenge) -> &str {
     let content = challenge.value.as_deref().or(challenge.body.as_deref());
     content.unwrap_or_default()
 }
 
-/// Where the card of a source is.
 pub(super) fn card_url(source: &SourceView) -> String {
     text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4)
 }
@@ -46,7 +42,6 @@ pub(super) fn attempts(source: &SourceView) -> Vec<&AttemptView> {
     all.take(ATTEMPTS).collect()
 }
 
-/// What came of a request.
 pub(super) fn outcome(attempt: &AttemptView) -> String {
     text::line(&attempt.outcome.replace('_', " "), LINE)
 }
@@ -59,7 +54,6 @@ pub(super) fn aside(attempt: &AttemptView) -> String {
     }
 }
 
-/// The name of a kind of source.
 pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
     match kind.known() {
         Some(SourceKind::WellKnown) => "well-known path",
@@ -85,7 +79,6 @@ pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
     words.to_owned()
 }
 
-/// The tone of the badge of a source in that state.
 pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     match state.known() {
         Some(SourceState::Fresh) => "good",
@@ -95,7 +88,6 @@ pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
     }
 }
 
-/// The validators of the next conditional request.
 pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
     let known = source.validators?;
     match (known.etag, known.last_modified) {

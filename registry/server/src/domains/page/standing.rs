@@ -1,4 +1,4 @@
-//! Where a domain stands: what is listed, and the steps from its registration to that, with the next one.
+//! The status of a domain: what is listed, and the steps from its registration to that, with the next one.
 
 use a2a_registry_api::{DomainView, SourceView};
 use a2a_registry_domain::lifecycle::ShownLifecycle;
@@ -9,17 +9,14 @@ use crate::domains::page::{NEW, NamedAgent};
 use crate::pages::text::{ADDRESS, BLOCK, LINE};
 use crate::pages::{moment, text, trust};
 
-/// Where a domain stands.
 pub(crate) struct StandingView {
     /// `good`, `warn`, `bad` or `plain`.
     pub tone: &'static str,
-    /// The state in one sentence.
     pub sentence: String,
-    /// The steps to a listed agent, for callers who look after the domain; empty for others.
+    /// The steps to a listed agent, for callers who manage the domain; empty for others.
     pub steps: Vec<StepView>,
 }
 
-/// A step on the way to a listed agent.
 pub(crate) struct StepView {
     pub done: bool,
     /// Whether it is the first one that is not done and can be done.
@@ -30,12 +27,12 @@ pub(crate) struct StepView {
     pub text: String,
     /// Whether the records to publish are below.
     pub to_records: bool,
-    /// Where it goes on: an address, and a label for it.
+    /// The address of the next step, and its label.
     pub link: Option<(String, &'static str)>,
 }
 
 impl StepView {
-    /// Whether somebody can still do it.
+    /// Whether it can still be done.
     const fn is_open(&self) -> bool {
         !self.done && !self.impossible
     }
@@ -54,7 +51,7 @@ impl StepView {
 }
 
 impl StandingView {
-    /// Where a domain with these agents stands, for a caller who sees that view of it.
+    /// The status of a domain with these agents, for a caller who sees that view of it.
     pub fn new(view: &DomainView, agents: &[NamedAgent]) -> Self {
         let (tone, sentence) = sentence(view, agents);
         let looks_after =
@@ -134,7 +131,6 @@ fn sentence(view: &DomainView, agents: &[NamedAgent]) -> (&'static str, String) 
     }
 }
 
-/// Whether no source was fetched yet.
 fn is_unfetched(view: &DomainView) -> bool {
     view.sources.iter().all(|source| source.state == NEW)
 }

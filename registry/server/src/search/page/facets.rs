@@ -11,7 +11,7 @@ use crate::search::page::links::{AddedValue, FACETS, filters, title, without};
 use crate::search::query::SearchQuery;
 use crate::search::skill_names::SkillNames;
 
-/// How many values of a facet are seen at once; the others unfold.
+/// How many values of a facet are visible at once; the others unfold.
 const SEEN: usize = 6;
 
 /// The values of one filter, with how often each occurs.
@@ -22,17 +22,15 @@ pub(crate) struct FacetView {
     pub others: u64,
 }
 
-/// One value.
 pub(crate) struct ValueView {
     pub label: String,
     pub meaning: &'static str,
     pub count: u64,
     pub chosen: bool,
-    /// The link that adds or removes it; `None` if it is no filter.
+    /// The link that adds or removes it; `None` if it is not a filter.
     pub link: Option<String>,
 }
 
-/// A filter in force.
 pub(crate) struct Active {
     pub title: String,
     pub label: String,
@@ -59,14 +57,14 @@ fn label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
     }
 }
 
-/// The name of a skill, or where it is not known its id as words: most ids are the name with other separators.
+/// The name of a skill, or if it is not known its id as words: most ids are the name with other separators.
 pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
     names
         .get(id)
         .map_or_else(|| id.replace(['-', '_'], " "), Clone::clone)
 }
 
-/// A state as people write it.
+/// A state in words.
 fn words(value: &str) -> String {
     let text = match value {
         "fresh" => "Card fetched",
@@ -82,7 +80,6 @@ fn words(value: &str) -> String {
     text.to_owned()
 }
 
-/// The filters in force.
 pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
     let active = filters(query).map(|(name, value)| Active {
         title: title(name),
@@ -92,8 +89,8 @@ pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
     active.collect()
 }
 
-/// The facets of a response in which there is something to choose: neither a single value nor values that every hit has
-/// narrow anything, unless one of them is chosen. Providers and skills are shown by these names.
+/// The facets of a response that offer a choice: neither a single value nor values that every hit has narrow anything,
+/// unless one of them is selected. Providers and skills are shown by these names.
 pub(crate) fn facets(
     query: &SearchQuery,
     counted: &BTreeMap<String, a2a_registry_api::Facet>,
@@ -140,8 +137,8 @@ pub(crate) fn facets(
         .collect()
 }
 
-/// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a level
-/// are not found by any.
+/// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a
+/// level are not found by any.
 fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
     let mut above = 0;
     let mut levels: Vec<FacetValue> = trust::LADDER

@@ -10,13 +10,9 @@ use crate::search::page::links::{AddedValue, link};
 use crate::search::page::parts::ScoreView;
 use crate::search::query::{SearchQuery, UNGROUPED};
 
-/// The most skills shown of a hit.
 const SKILLS: usize = 5;
-/// The most tags shown of a hit.
 pub(super) const TAGS: usize = 8;
-/// The most interfaces read for their bindings.
 const INTERFACES: usize = 20;
-/// The most bindings shown of a hit.
 const BINDINGS: usize = 4;
 
 /// A hit with what depends on the query and the time.
@@ -30,7 +26,7 @@ pub(crate) struct HitView {
     pub fetched: Option<String>,
     pub badges: Vec<Badge>,
     pub score: Option<ScoreView>,
-    /// The same search with every duplicate; empty where it has none.
+    /// The same search with every duplicate; empty if there is none.
     pub unfolded: String,
 }
 
@@ -40,7 +36,6 @@ pub(crate) struct HighlightPart {
     pub matched: bool,
 }
 
-/// A skill in the list.
 pub(crate) struct SkillView {
     pub name: Vec<HighlightPart>,
     pub matched: bool,
@@ -48,7 +43,6 @@ pub(crate) struct SkillView {
     pub excerpt: Vec<HighlightPart>,
 }
 
-/// A tag as a link to its search.
 pub(crate) struct TagView {
     pub label: String,
     pub link: String,
@@ -56,7 +50,7 @@ pub(crate) struct TagView {
 }
 
 impl HitView {
-    /// The view of a hit of that query, whose tags lead to the search with one more tag.
+    /// The view of a hit of that query, whose tags link to the search with one more tag.
     pub fn new(hit: Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
         let summary = &hit.summary;
         let highlights = &hit.matched.highlights;
@@ -86,7 +80,7 @@ impl HitView {
 }
 
 impl TagView {
-    /// A tag chosen in the query links to the search for it alone, any other to this search narrowed by it.
+    /// A tag selected in the query links to the search for it alone, any other to this search narrowed by it.
     fn new(tag: &str, tagged: &AddedValue) -> Self {
         let chosen = tagged.chosen.iter().any(|one| one == tag);
         Self {
@@ -121,7 +115,7 @@ pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
     bindings
 }
 
-/// How many skills the agent has beside those that are shown.
+/// The number of skills beside those that are shown.
 pub(super) fn more_skills(summary: &Summary) -> usize {
     let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
     all.saturating_sub(SKILLS)

@@ -1,4 +1,4 @@
-//! The first page: what the registry is, what is in it, and ways into it.
+//! The home page: what the registry is, what it contains, and links into it.
 
 use a2a_registry_api::FacetValue;
 use a2a_registry_domain::timestamp::Timestamp;
@@ -11,27 +11,23 @@ use crate::pages::{self, auth, moment, text, trust};
 use crate::search::overview::Overview;
 use crate::search::page::facets;
 
-/// The most tags and skills shown.
 const TAGS: usize = 14;
 const SKILLS: usize = 10;
 
-/// The page.
 #[derive(Template)]
 #[template(path = "home.html")]
 pub(crate) struct HomePage {
     frame: Frame,
     now: Timestamp,
-    /// What is in the registry; `None` where it is empty, and while the index cannot be read.
+    /// `None` if the registry is empty, or the index cannot be read.
     overview: Option<Overview>,
-    /// How to register the first agent, where there is none.
+    /// How to register the first agent, if there is none.
     first_step: Option<FirstStep>,
 }
 
 /// How to register an agent, on the command line and over HTTP.
 pub(crate) struct FirstStep {
-    /// The command.
     pub command: String,
-    /// The request.
     pub request: String,
 }
 
@@ -52,7 +48,6 @@ impl HomePage {
         }
     }
 
-    /// The most frequent values of a filter.
     fn most_frequent(values: &[FacetValue], most: usize) -> impl Iterator<Item = &FacetValue> {
         let shown = values.iter().filter(|one| !one.value.trim().is_empty());
         shown.take(most)

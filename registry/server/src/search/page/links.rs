@@ -65,7 +65,6 @@ pub(crate) fn link(query: &SearchQuery, change: impl FnOnce(&mut SearchQuery)) -
     }
 }
 
-/// The parameters of an address.
 fn parameters(address: &str) -> Parse<'_> {
     parse(address.strip_prefix("/?").unwrap_or_default().as_bytes())
 }
@@ -82,17 +81,17 @@ pub(crate) fn without(query: &SearchQuery, filter: &str, value: &str) -> String 
     }
 }
 
-/// The addresses of a search with one more value of a filter. A page has hundreds of them, which differ in the value alone, so
-/// that the query is written once for all.
+/// The addresses of a search with one more value of a filter. A page has hundreds of them, which differ only in the
+/// value, so the query is written once for all.
 pub(crate) struct AddedValue {
     /// The address up to the value.
     before: String,
-    /// The values that are in the query: choosing one of them again takes it out.
+    /// The values that are in the query: selecting one of them again removes it.
     pub chosen: Vec<String>,
 }
 
 impl AddedValue {
-    /// The addresses of this search with one more value of a filter; another level of trust replaces the chosen one.
+    /// The addresses of this search with one more value of a filter; another level of trust replaces the selected one.
     pub(crate) fn new(query: &SearchQuery, filter: &str) -> Self {
         let is_trust = filter == Facet::Trust.as_str();
         let others = link(query, |query| drop(query.trust.take_if(|_| is_trust)));
@@ -106,7 +105,6 @@ impl AddedValue {
         }
     }
 
-    /// The address with this value.
     pub(crate) fn link(&self, value: &str) -> String {
         let mut link = self.before.clone();
         link.extend(byte_serialize(value.as_bytes()));
@@ -114,7 +112,7 @@ impl AddedValue {
     }
 }
 
-/// The words, the order and the mode alone, explained where that was asked for.
+/// The words, the order and the mode alone, with explanations if requested.
 pub(crate) fn unfiltered(query: &SearchQuery) -> String {
     let bare = SearchQuery {
         q: query.q.clone(),
@@ -127,7 +125,7 @@ pub(crate) fn unfiltered(query: &SearchQuery) -> String {
     link(&bare, |_| {})
 }
 
-/// What a form for new words carries along: every filter, the order, the mode, and whether scores are explained.
+/// The hidden fields of a form for new words: every filter, the order, the mode, and whether scores are explained.
 pub(crate) fn carried(query: &SearchQuery) -> Vec<(String, String)> {
     let rest = link(query, |query| query.q = None);
     let rest = parameters(&rest).into_owned();

@@ -38,7 +38,6 @@ use crate::search::{asks_meaning, search};
 /// Bytes of an address's query. Every filter and tag on the page is a link that repeats it.
 const ADDRESS: usize = 6 * 1024;
 
-/// The orders to choose from.
 const SORTS: [(&str, &str); 4] = [
     ("relevance", "Best match"),
     ("name", "Name"),
@@ -49,49 +48,45 @@ const SORTS: [(&str, &str); 4] = [
 /// The note for a semantic search that no model answered in time.
 const WORDS_ALONE: &str = "by full text only: no model answered in time";
 
-/// The page.
 #[derive(Template)]
 #[template(path = "search.html")]
 pub(crate) struct SearchPage {
     frame: Frame,
     words: String,
     title: String,
-    /// What the form carries besides the words.
+    /// The hidden fields of the form.
     carried: Vec<(String, String)>,
     sorts: Vec<OrderChoice>,
     active: Vec<Active>,
     /// The search without any filter.
     unfiltered: String,
-    /// The search as a form saves it; empty where there is nothing to save.
+    /// The search as a form saves it; empty if there is nothing to save.
     saved: String,
-    /// Why it was not saved, and the name that was typed.
+    /// Why it was not saved, and the name that was entered.
     save_refused: Option<(String, String)>,
     outcome: Outcome,
 }
 
-/// An order to choose.
 struct OrderChoice {
     name: &'static str,
     link: String,
     chosen: bool,
 }
 
-/// The result of the search.
 enum Outcome {
-    /// There are hits.
     Found(FoundAgents),
-    /// No agent matches.
-    Nothing { hints: Vec<String> },
+    Nothing {
+        hints: Vec<String>,
+    },
     /// The caller may find no agent at all: how to register one.
     Empty(FirstStep),
-    /// The search failed.
     Failed(String),
 }
 
 struct FoundAgents {
     total: String,
     hits: Vec<HitView>,
-    /// Hits that fit badly, which come last and are folded.
+    /// Weak matches, which come last and are collapsed.
     weak: Vec<HitView>,
     facets: Vec<FacetView>,
     resumed: bool,
@@ -102,21 +97,19 @@ struct FoundAgents {
     first: Option<String>,
 }
 
-/// A list of agents, completed for the page.
 #[derive(Debug)]
 pub(crate) struct FoundList {
     pub list: AgentList,
     pub names: ValueNames,
 }
 
-/// The names that values of facets are shown by.
 #[derive(Debug, Default)]
 pub(crate) struct ValueNames {
     pub providers: ProviderNames,
     pub skills: SkillNames,
 }
 
-/// Shows the first page, or searches where the address says for what.
+/// Shows the home page, or the search that the address contains.
 pub(crate) async fn show(
     context: web::Data<Context>,
     visitor: Visitor,
@@ -163,13 +156,12 @@ pub(crate) async fn searched(
     }
 }
 
-/// The result of a search, with what the page shows beside it.
 async fn listed(
     context: &Context,
     caller: &Caller,
     query: &SearchQuery,
 ) -> Result<FoundList, AppError> {
-    // The reasons of scores are worth more on the page than the time they take; the computation has to be asked for.
+    // On the page the reasons of scores are worth the time they take; the full computation must be requested.
     let explained = query.q.is_some().then_some(HitFields::EXPLAIN_SUMMARY);
     let fields = HitFields::default_names().chain([HitFields::HIGHLIGHTS]);
     let shown = SearchQuery {
@@ -189,7 +181,7 @@ async fn listed(
     Ok(FoundList { list, names })
 }
 
-/// The query of the page's address. An empty member, which a form may send, is none.
+/// The query of the page's address. An empty member, which a form may send, counts as absent.
 fn read(query: &str) -> Result<SearchQuery, AppError> {
     if query.len() > ADDRESS {
         return Err(AppError::invalid(
@@ -272,7 +264,7 @@ impl SearchPage {
         (status, page)
     }
 
-    /// The page with the reason why the search was not saved, above the name that was typed; `None` without such a form.
+    /// The page with the reason why the search was not saved, above the entered name; `None` without such a form.
     pub(crate) fn with_save_refused(self, problem: &Problem, name: String) -> Option<Self> {
         let problem = text::line(&problem.to_string(), text::BLOCK);
         (!self.saved.is_empty()).then_some(Self {
@@ -284,7 +276,7 @@ impl SearchPage {
 
 fn found(query: &SearchQuery, list: AgentList, names: &ValueNames, now: Timestamp) -> FoundAgents {
     let hints = hints(&list);
-    // Only by relevance do they come last, so that folding them changes no order.
+    // Only by relevance do they come last, so that collapsing them changes no order.
     let folds = query.order() == "relevance";
     let tagged = AddedValue::new(query, "tag");
     let (weak, hits): (Vec<Hit>, Vec<Hit>) = list
@@ -320,7 +312,6 @@ fn is_empty(list: &AgentList) -> bool {
     list.hints.iter().any(|hint| hint.kind == "empty")
 }
 
-/// The hints of an answer, which come as sentences.
 fn hints(list: &AgentList) -> Vec<String> {
     list.hints
         .iter()

@@ -11,7 +11,6 @@ const PARTS: usize = 100;
 /// Sentences of one hit.
 const SENTENCES: usize = 12;
 
-/// The explanation of a hit's score.
 pub(crate) struct ScoreView {
     pub score: String,
     /// What matched and how much it counts, in words.
@@ -30,7 +29,7 @@ pub(crate) struct PartView {
 }
 
 impl ScoreView {
-    /// The view of a hit's score, if it has one; with the tree of its parts if that was asked for.
+    /// The view of a hit's score, if it has one; with the tree of its parts if requested.
     pub fn new(hit: &Hit, with_parts: bool) -> Option<Self> {
         let explanation = hit.matched.explain.as_ref()?;
         let mut parts = Vec::new();
