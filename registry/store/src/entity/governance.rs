@@ -32,7 +32,7 @@ pub mod review {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "reviews")]
     pub struct Model {
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -76,7 +76,7 @@ pub mod event {
         /// The agent whose index entry it changes.
         pub agent_id: Option<Uuid>,
         pub actor: String,
-        /// Details, as JSON.
+        /// The details of the event as JSON.
         pub data: String,
     }
 

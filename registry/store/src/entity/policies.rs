@@ -26,7 +26,7 @@ pub mod waiver {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "waivers")]
     pub struct Model {
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -63,7 +63,7 @@ pub mod dry_run_change {
         /// A hash of the policy's text, so that an edited policy is counted separately.
         #[sea_orm(primary_key, auto_increment = false)]
         pub fingerprint: String,
-        /// Days since 1970.
+        /// Whole days since 1970.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
         #[sea_orm(primary_key, auto_increment = false)]

@@ -23,7 +23,7 @@ pub mod review_comment {
     #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "review_comments")]
     pub struct Model {
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub review_id: Uuid,
