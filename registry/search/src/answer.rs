@@ -125,8 +125,7 @@ pub struct FacetCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     pub kind: HintKind,
-    /// What it concerns: a filter's name, empty for all filters together; or a word, a prefix (with `*`) or a
-    /// quotation.
+    /// What it concerns: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
     pub text: String,
     /// The number of agents found without it, if known.
     pub hidden: Option<u64>,

@@ -43,8 +43,7 @@ pub struct Document {
     pub identifier: String,
     /// Further values to filter by exactly and to count, each with its path; at most `MAX_ATTRIBUTES`.
     pub attributes: Vec<(String, String)>,
-    /// Exact keys for [`lookup`](super::Index::lookup), with their prefix: `url:…`, `host:…`, `urn:…`, `digest:…`,
-    /// `name:…`.
+    /// Exact keys for [`lookup`](super::Index::lookup): `url:…`, `host:…`, `urn:…`, `digest:…`, `name:…`.
     pub lookups: Vec<String>,
     /// A key that the agent shares with its duplicates and no other agents: half of a SHA-256 digest. 0 for none.
     pub group: u128,

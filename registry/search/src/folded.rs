@@ -15,7 +15,7 @@ const KEPT_PLACES: usize = MAX_DUPLICATES + 1;
 /// The matches of a segment that have duplicates.
 #[derive(Default)]
 pub(super) struct FoldedMatches {
-    /// Ascending.
+    /// In ascending order of documents.
     duplicates: Arc<[Duplicate]>,
     /// Index of the first one that was not reached yet.
     next: usize,

@@ -62,7 +62,7 @@ pub(super) fn unmarked(term: &str) -> &str {
 pub(super) struct Languages(u8);
 
 impl Languages {
-    /// English alone.
+    /// Stands for English, which needs no mark.
     pub const NONE: Self = Self(0);
     pub const ALL: Self = Self(0b1111);
 

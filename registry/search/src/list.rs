@@ -40,7 +40,7 @@ pub struct ListRequest {
     pub order: Vec<(ListKey, bool)>,
     /// The values of the previous page's last agent, one for each key of [`whole_order`](Self::whole_order).
     pub after: Option<Vec<ListValue>>,
-    /// At most [`MAX_LIMIT`].
+    /// May be at most [`MAX_LIMIT`].
     pub limit: usize,
     /// The most bytes of the agents returned, if bounded; there is at least one agent.
     pub max_bytes: Option<usize>,

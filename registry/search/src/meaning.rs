@@ -168,8 +168,7 @@ impl NearAgents {
         found.get(place).map(|(_, similarity)| *similarity)
     }
 
-    /// The score of a similarity relative to the query's other neighbors: 1 for the nearest, almost 0 from the
-    /// fiftieth on.
+    /// The score of a similarity among the query's neighbors: 1 for the nearest, almost 0 from the fiftieth on.
     pub fn worth(&self, similarity: f32) -> Score {
         let part = |value: f32, low: f32, high: f32| match high > low {
             true => ((value - low) / (high - low)).clamp(0.0, 1.0),

@@ -103,7 +103,8 @@ fn follows(left: &[u32], right: &[u32]) -> Score {
 fn nearness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;
     for (at, place) in left.iter().enumerate() {
-        // Positions repeat: names and tags count several times, and all positions past a skill's limit are one.
+        // Positions repeat (names and tags count several times, and all positions past a skill's limit are one), and
+        // nothing is nearer than adjacent words.
         if nearest == Some(1) || (at > 0 && left[at - 1] == *place) {
             continue;
         }

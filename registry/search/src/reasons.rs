@@ -39,7 +39,7 @@ pub(super) struct Reasons<'a> {
     pub searcher: &'a Searcher,
     pub statistics: &'a QueryStatistics,
     pub words: &'a [QueryWord],
-    /// The same words; tells most texts without any of them apart, without analysis.
+    /// Finds the same words; rules out most texts without analysis.
     pub highlighter: &'a Highlighter,
     pub address: DocAddress,
     /// All texts of the agent, as the index stores them.
@@ -71,8 +71,7 @@ pub(super) struct ScoredWord<'a> {
 }
 
 impl<'r> Reasons<'r> {
-    /// The words of the query that the agent has, in order; the rarest if they have more than [`MAX_SCORED_FORMS`]
-    /// forms.
+    /// The query's words that the agent has, in order; the rarest if they have over [`MAX_SCORED_FORMS`] forms.
     pub fn score_words<'a>(&self, found: &'a FoundForms) -> Result<Vec<ScoredWord<'a>>, IndexError>
     where
         'r: 'a,

@@ -86,8 +86,7 @@ impl Rebuild {
         );
         let mut view = lock(&inner.view);
         view.overlay.keep(false);
-        // Together with the swap, so that a caller that reads the counter before a view can attribute the damage it
-        // finds.
+        // Together with the swap, so that a caller that reads the counter before a view can attribute damage.
         view.damage = None;
         view.rebuilt += 1;
         let before = view.serve(serving);

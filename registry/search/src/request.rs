@@ -152,7 +152,7 @@ pub struct SortPosition {
 pub enum SortValue {
     /// For [`Sort::Relevance`] with a text.
     Score(#[serde(with = "score_bits")] f32),
-    /// Folded, for [`Sort::Name`].
+    /// The folded name, for [`Sort::Name`].
     Name(String),
     /// For [`Sort::Updated`] and [`Sort::Newest`]; microseconds since 1970 UTC.
     Time(i64),

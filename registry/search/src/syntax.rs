@@ -97,7 +97,6 @@ pub fn asked_text(query: &str) -> Option<String> {
 struct Reader {
     written: ParsedQuery,
     sentence: bool,
-    /// Operands so far.
     parts: usize,
 }
 

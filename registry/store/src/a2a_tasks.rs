@@ -53,11 +53,11 @@ pub struct TaskHead {
 /// The most tasks that are kept.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskBounds {
-    /// For each account.
+    /// The bound for each account.
     pub account: u64,
-    /// For each sender without an account.
+    /// The bound for each sender without an account.
     pub sender: u64,
-    /// For all senders without an account together.
+    /// The bound for all senders without an account together.
     pub anonymous: u64,
 }
 

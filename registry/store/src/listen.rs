@@ -10,7 +10,7 @@ use super::{Handle as _, Store, StoreError};
 pub struct Listener(PgListener);
 
 impl Store {
-    /// `None` on SQLite.
+    /// `None` on SQLite, which needs no listener.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
         if !self.is_postgres() {
             return Ok(None);

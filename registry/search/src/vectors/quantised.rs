@@ -11,7 +11,7 @@ pub struct AgentVectors {
 /// The most vectors of an agent: of the whole card, of its name and description, and of its first 16 skills.
 pub const MAX_VECTORS: usize = 18;
 pub const MAX_DIMENSIONS: usize = 4096;
-/// A little-endian `f32`.
+/// Bytes of a scale, a little-endian `f32`.
 const SCALE: usize = size_of::<f32>();
 /// Steps of a query's numbers on each side of 0.
 const QUERY_STEPS: f32 = 2047.0;

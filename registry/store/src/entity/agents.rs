@@ -25,8 +25,7 @@ pub mod agent {
         pub collection_audience: Option<String>,
         /// A JSON object of texts, set by curators.
         pub labels: String,
-        /// The thumbprints of its pinned keys, separated by spaces: its first valid signature's, or those accepted
-        /// later.
+        /// The thumbprints of its pinned keys, separated by spaces: of its first valid signature, or accepted later.
         pub pins: String,
         /// The account that its card names as owner, which proves this one card.
         pub claimed_by: Option<Uuid>,
@@ -133,7 +132,6 @@ pub mod body {
         /// `sha256:` and 64 hex digits.
         #[sea_orm(primary_key, auto_increment = false)]
         pub digest: String,
-        /// Exactly as received.
         pub bytes: Vec<u8>,
     }
 }
@@ -144,7 +142,7 @@ pub mod version {
     use a2a_registry_domain::signature::SignatureState;
 
     table_row! { "versions":
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -163,7 +161,7 @@ pub mod version {
         pub wire_family: String,
         /// The parsed card, as JSON.
         pub model: String,
-        /// JSON.
+        /// The findings about the card, as JSON.
         pub findings: String,
         pub has_error: bool,
         /// The `DERIVATION` that computed this row.

@@ -213,7 +213,7 @@ pub mod pace {
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "crawl_pace")]
     pub struct Model {
-        /// Always 1.
+        /// The table's only row has 1.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: i64,
         /// Visits that may begin; the fraction is carried on.

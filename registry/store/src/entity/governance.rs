@@ -24,7 +24,7 @@ pub mod review {
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 
     table_row! { "reviews":
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -64,7 +64,7 @@ pub mod event {
         /// The agent whose index entry it changes.
         pub agent_id: Option<Uuid>,
         pub actor: String,
-        /// Details, as JSON.
+        /// The details of the event as JSON.
         pub data: String,
     }
 

@@ -18,7 +18,7 @@ pub mod policy_set {
 /// A policy that is ignored for one content of an agent.
 pub mod waiver {
     table_row! { "waivers":
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
@@ -51,7 +51,7 @@ pub mod dry_run_change {
         /// A hash of the policy's text, so that an edited policy is counted separately.
         #[sea_orm(primary_key, auto_increment = false)]
         pub fingerprint: String,
-        /// Days since 1970.
+        /// Whole days since 1970.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
         #[sea_orm(primary_key, auto_increment = false)]

@@ -15,7 +15,7 @@ pub mod review_approval {
 
 pub mod review_comment {
     table_row! { "review_comments":
-        /// Rises with time.
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub review_id: Uuid,

@@ -6,7 +6,7 @@ pub mod model {
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, DeriveActiveModelBehavior)]
     #[sea_orm(table_name = "models")]
     pub struct Model {
-        /// Hexadecimal SHA-256.
+        /// The model's SHA-256 in hexadecimal.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: String,
         pub name: String,
