@@ -1,8 +1,5 @@
-//! All tables, without any logic. Times are microseconds since 1970 UTC unless stated otherwise.
-#![allow(
-    missing_docs,
-    reason = "a table is described at its module, and a column where its name does not say what it is"
-)]
+//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said. A table is
+//! described at its module, and a column where its name does not say what it is.
 
 /// Adds a method for each enum column, which fails for a value that this program does not know.
 macro_rules! enum_columns {
