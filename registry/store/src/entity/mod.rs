@@ -1,5 +1,5 @@
-//! All tables, without any logic. Times are microseconds since 1970 UTC unless stated otherwise. A table is described at its
-//! module, and a column where its name does not say what it is.
+//! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said. A table is
+//! described at its module, and a column where its name does not say what it is.
 
 /// Defines the row of a table by its columns.
 macro_rules! table_row {
