@@ -8,7 +8,7 @@ use sea_orm::{
 use crate::rows::padded;
 use crate::{Handle, StoreError, Write};
 
-/// The rows of a query whose column has one of these values. Without a value there is none, and the database is not asked.
+/// The rows of a query that have one of these values in a column. Without values the database is not queried.
 pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
     on: &impl Handle,
     query: Select<E>,
@@ -22,7 +22,7 @@ pub(crate) async fn rows_with<E: EntityTrait, V: Clone + Into<Value>>(
     Ok(query.all(on.connection()).await?)
 }
 
-/// The first rows of a query, those with the highest keys first; of the rows below `before`, if it is given.
+/// A page of the rows of a query, the highest keys first: those below `before`, if it is given.
 pub(crate) fn page_before<E: EntityTrait>(
     query: Select<E>,
     key: E::Column,
@@ -33,7 +33,7 @@ pub(crate) fn page_before<E: EntityTrait>(
     page.apply_if(before, |page, before| page.filter(key.lt(before)))
 }
 
-/// The first rows of a query, those with the lowest keys first; of the rows above `after`, if it is given.
+/// A page of the rows of a query, the lowest keys first: those above `after`, if it is given.
 pub(crate) fn page_after<E: EntityTrait>(
     query: Select<E>,
     key: E::Column,
