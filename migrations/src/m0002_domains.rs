@@ -95,9 +95,9 @@ fn domains() -> NewTable {
         .column(big_integer("visit_turn").default(0).take())
         .column(text_null("visit_requester"))
         .unique_partial_index("ux_domains_name_live", ["name"], live)
-        // Visits by due time. Requested and planned visits have an index each, so that finding the oldest of one kind does
-        // not scan a million of the other. Address blocks and leases are included, so that thousands of due visits to a
-        // busy block are skipped without reading their rows.
+        // Visits by due time. Requested and planned visits have an index each, so that finding the oldest of one kind
+        // does not scan a million of the other. Address blocks and leases are included, so that thousands of due visits
+        // to a busy block are skipped without reading their rows.
         .partial_index("ix_domains_visit_awaited", by_time, [awaited()])
         .partial_index("ix_domains_visit_planned", by_time, [planned])
         .index(["leased_until"])
