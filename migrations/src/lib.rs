@@ -1,8 +1,8 @@
 //! The schema of the registry, step by step, for SQLite and PostgreSQL.
 //!
-//! A step is history: it uses its own identifiers, never those of the current code, and is not changed once released.
-//! A change of schema needs two releases: the first only adds (the previous version can run at the same time), the
-//! second removes what no code reads any more. Times are signed 64-bit microseconds since 1970 UTC; derived JSON is
+//! A step is not changed once it is released, so it uses its own identifiers and never those of the current code. A
+//! change of the schema needs two releases: the first only adds, because the previous version may run at the same time;
+//! the second removes what no code reads any more. Times are signed 64-bit microseconds since 1970 UTC; derived JSON is
 //! TEXT on both engines.
 
 use sea_orm_migration::prelude::*;
@@ -21,7 +21,6 @@ mod new_table;
 
 use new_table::{CreateTables, NewTable};
 
-/// Every step, oldest first.
 #[derive(Debug)]
 pub struct Migrator;
 

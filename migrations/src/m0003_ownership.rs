@@ -7,74 +7,57 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("proofs")
-            .columns([
-                big_pk_auto("id"),
-                big_integer("domain_id"),
-                text("method"),
-                text("actor"),
-                uuid_null("account_id"),
-                text_null("place"),
-                text_null("nonce"),
-                text_null("reason"),
-                big_integer("proved_at"),
-                big_integer("held_at"),
-                big_integer_null("absent_since"),
-                integer("absent_looks"),
-                big_integer_null("ended_at"),
-                text_null("zone"),
-                uuid_null("vouched_account"),
-            ])
-            .references("domain_id", "domains")
-            .references("account_id", "accounts")
+            .column(big_pk_auto("id"))
+            .reference(big_integer("domain_id"), "domains")
+            .column(text("method"))
+            .column(text("actor"))
+            .reference(uuid_null("account_id"), "accounts")
+            .column(text_null("place"))
+            .column(text_null("nonce"))
+            .column(text_null("reason"))
+            .column(big_integer("proved_at"))
+            .column(big_integer("held_at"))
+            .column(big_integer_null("absent_since"))
+            .column(integer("absent_looks"))
+            .column(big_integer_null("ended_at"))
+            .column(text_null("zone"))
+            .column(uuid_null("vouched_account"))
             .index(["domain_id"]),
         NewTable::new("challenges")
-            .columns([
-                big_pk_auto("id"),
-                big_integer("domain_id"),
-                uuid("account_id"),
-                text("nonce"),
-                big_integer("expires_at"),
-            ])
-            .references("domain_id", "domains")
-            .references("account_id", "accounts")
+            .column(big_pk_auto("id"))
+            .reference(big_integer("domain_id"), "domains")
+            .reference(uuid("account_id"), "accounts")
+            .column(text("nonce"))
+            .column(big_integer("expires_at"))
             .unique_index(["domain_id", "account_id"]),
         NewTable::new("proof_checks")
-            .columns([
-                big_pk_auto("id"),
-                big_integer("domain_id"),
-                uuid_null("account_id"),
-                text("actor"),
-                big_integer("at"),
-                text("method"),
-                text("place"),
-                text("outcome"),
-                text("detail"),
-                text_null("wanted"),
-                text_null("found"),
-                boolean("aliased").default(false).take(),
-            ])
-            .references("domain_id", "domains")
+            .column(big_pk_auto("id"))
+            .reference(big_integer("domain_id"), "domains")
+            .column(uuid_null("account_id"))
+            .column(text("actor"))
+            .column(big_integer("at"))
+            .column(text("method"))
+            .column(text("place"))
+            .column(text("outcome"))
+            .column(text("detail"))
+            .column(text_null("wanted"))
+            .column(text_null("found"))
+            .column(boolean("aliased").default(false).take())
             .index(["domain_id", "id"]),
         NewTable::new("owner_marks")
-            .columns([
-                big_integer("domain_id").primary_key().take(),
-                text("name_servers"),
-                text_null("tls_key"),
-                text("card_keys"),
-                big_integer("seen_at"),
-            ])
-            .references("domain_id", "domains"),
+            .reference(big_integer("domain_id").primary_key().take(), "domains")
+            .column(text("name_servers"))
+            .column(text_null("tls_key"))
+            .column(text("card_keys"))
+            .column(big_integer("seen_at")),
         NewTable::new("enrolled_keys")
-            .columns([
-                big_pk_auto("id"),
-                big_integer("domain_id"),
-                text("kid"),
-                text("thumbprint"),
-                text("jwk"),
-                text("actor"),
-                big_integer("created_at"),
-            ])
-            .references("domain_id", "domains")
+            .column(big_pk_auto("id"))
+            .reference(big_integer("domain_id"), "domains")
+            .column(text("kid"))
+            .column(text("thumbprint"))
+            .column(text("jwk"))
+            .column(text("actor"))
+            .column(big_integer("created_at"))
             .unique_index(["domain_id", "kid"]),
     ]
 }

@@ -6,43 +6,36 @@ use crate::new_table::NewTable;
 
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
-        NewTable::new("policy_sets").columns([
-            big_integer("number").primary_key().take(),
-            text("policies"),
-            text("author"),
-            text("reason"),
-            big_integer("created_at"),
-            text_null("collections"),
-        ]),
+        NewTable::new("policy_sets")
+            .column(big_integer("number").primary_key().take())
+            .column(text("policies"))
+            .column(text("author"))
+            .column(text("reason"))
+            .column(big_integer("created_at"))
+            .column(text_null("collections")),
         NewTable::new("waivers")
-            .columns([
-                pk_uuid("id"),
-                uuid("agent_id"),
-                text("policy"),
-                text("content_digest"),
-                text("reason"),
-                uuid("approver_id"),
-                big_integer("created_at"),
-                big_integer("expires_at"),
-                big_integer_null("ended_at"),
-                text_null("ended_by"),
-                text_null("ended_reason"),
-            ])
-            .references("agent_id", "agents")
-            .references("approver_id", "accounts")
+            .column(pk_uuid("id"))
+            .reference(uuid("agent_id"), "agents")
+            .column(text("policy"))
+            .column(text("content_digest"))
+            .column(text("reason"))
+            .reference(uuid("approver_id"), "accounts")
+            .column(big_integer("created_at"))
+            .column(big_integer("expires_at"))
+            .column(big_integer_null("ended_at"))
+            .column(text_null("ended_by"))
+            .column(text_null("ended_reason"))
             .index(["agent_id"])
             .index(["ended_at", "expires_at"]),
         NewTable::new("dry_run_changes")
-            .columns([
-                text("policy"),
-                text("fingerprint"),
-                integer("day"),
-                text("action"),
-                text("resource"),
-                text("caller"),
-                boolean("allows"),
-                big_integer("count"),
-            ])
+            .column(text("policy"))
+            .column(text("fingerprint"))
+            .column(integer("day"))
+            .column(text("action"))
+            .column(text("resource"))
+            .column(text("caller"))
+            .column(boolean("allows"))
+            .column(big_integer("count"))
             .primary_key([
                 "policy",
                 "fingerprint",
@@ -52,15 +45,14 @@ pub(crate) fn tables() -> Vec<NewTable> {
                 "caller",
             ])
             .index(["day"]),
-        NewTable::new("collections").columns([
-            pk_uuid("id"),
-            text("name").unique_key().take(),
-            text("description"),
-            text("filter"),
-            text_null("audience"),
-            text("owners"),
-            big_integer("created_at"),
-            big_integer("updated_at"),
-        ]),
+        NewTable::new("collections")
+            .column(pk_uuid("id"))
+            .column(text("name").unique_key().take())
+            .column(text("description"))
+            .column(text("filter"))
+            .column(text_null("audience"))
+            .column(text("owners"))
+            .column(big_integer("created_at"))
+            .column(big_integer("updated_at")),
     ]
 }

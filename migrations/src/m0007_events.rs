@@ -7,15 +7,13 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("events")
-            .columns([
-                big_pk_auto("seq"),
-                big_integer("at"),
-                text("kind"),
-                text("subject"),
-                uuid_null("agent_id"),
-                text("actor"),
-                text("data"),
-            ])
+            .column(big_pk_auto("seq"))
+            .column(big_integer("at"))
+            .column(text("kind"))
+            .column(text("subject"))
+            .column(uuid_null("agent_id"))
+            .column(text("actor"))
+            .column(text("data"))
             .index(["agent_id"]),
     ]
 }

@@ -7,20 +7,17 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("a2a_tasks")
-            .columns([
-                pk_uuid("id"),
-                uuid_null("account_id"),
-                text("context_id"),
-                text("state"),
-                text("history"),
-                text_null("outcome"),
-                text_null("more"),
-                big_integer("created_at"),
-                big_integer("updated_at"),
-                big_integer("expires_at"),
-                big_integer_null("sender"),
-            ])
-            .references("account_id", "accounts")
+            .column(pk_uuid("id"))
+            .reference(uuid_null("account_id"), "accounts")
+            .column(text("context_id"))
+            .column(text("state"))
+            .column(text("history"))
+            .column(text_null("outcome"))
+            .column(text_null("more"))
+            .column(big_integer("created_at"))
+            .column(big_integer("updated_at"))
+            .column(big_integer("expires_at"))
+            .column(big_integer_null("sender"))
             .index(["account_id", "updated_at", "id"])
             .index(["account_id", "context_id", "updated_at"])
             .index(["expires_at"])

@@ -7,13 +7,10 @@ use crate::new_table::NewTable;
 pub(crate) fn tables() -> Vec<NewTable> {
     vec![
         NewTable::new("peer_candidates")
-            .columns([
-                big_integer("catalog_id"),
-                text("identifier"),
-                text("display_name"),
-                text("url"),
-            ])
-            .primary_key(["catalog_id", "identifier"])
-            .references("catalog_id", "sources"),
+            .reference(big_integer("catalog_id"), "sources")
+            .column(text("identifier"))
+            .column(text("display_name"))
+            .column(text("url"))
+            .primary_key(["catalog_id", "identifier"]),
     ]
 }

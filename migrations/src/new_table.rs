@@ -2,7 +2,6 @@
 
 use sea_orm_migration::prelude::*;
 
-/// A migration that creates tables in their order, and drops them in the opposite one.
 pub(crate) struct CreateTables {
     pub(crate) name: &'static str,
     pub(crate) tables: fn() -> Vec<NewTable>,
@@ -38,7 +37,7 @@ impl MigrationTrait for CreateTables {
     }
 }
 
-/// A table to create. Its columns, indexes and references are created in the order in which they are given.
+/// A table to create. Its columns, references and indexes are created in the given order.
 pub(crate) struct NewTable {
     name: &'static str,
     create: TableCreateStatement,
@@ -56,14 +55,23 @@ impl NewTable {
         }
     }
 
-    pub(crate) fn columns(mut self, columns: impl IntoIterator<Item = ColumnDef>) -> Self {
-        for column in columns {
-            self.create.col(column);
-        }
+    pub(crate) fn column(mut self, column: ColumnDef) -> Self {
+        self.create.col(column);
         self
     }
 
-    /// Several columns as the primary key.
+    /// A column that refers to another table's `id`; a row that is referenced cannot be deleted.
+    pub(crate) fn reference(mut self, column: ColumnDef, table: &'static str) -> Self {
+        let name = column.get_column_name();
+        let mut key = ForeignKey::create();
+        key.name(format!("fk_{}_{name}", self.name))
+            .from(self.name, name)
+            .to(table, "id")
+            .on_delete(ForeignKeyAction::Restrict);
+        self.create.foreign_key(&mut key);
+        self.column(column)
+    }
+
     pub(crate) fn primary_key(mut self, columns: impl IntoIterator<Item = &'static str>) -> Self {
         let mut key = Index::create();
         for column in columns {
@@ -73,24 +81,12 @@ impl NewTable {
         self
     }
 
-    /// A reference to another table's `id`; a row that is referenced cannot be deleted.
-    pub(crate) fn references(mut self, column: &'static str, table: &'static str) -> Self {
-        let mut key = ForeignKey::create();
-        key.name(format!("fk_{}_{column}", self.name))
-            .from(self.name, column)
-            .to(table, "id")
-            .on_delete(ForeignKeyAction::Restrict);
-        self.create.foreign_key(&mut key);
-        self
-    }
-
     /// An index over these columns, named after them.
     pub(crate) fn index<const N: usize>(self, columns: [&'static str; N]) -> Self {
         let name = format!("ix_{}_{}", self.name, columns.join("_"));
         self.add_index(name, columns, |_| ())
     }
 
-    /// The same, with no two rows that are equal in these columns.
     pub(crate) fn unique_index<const N: usize>(self, columns: [&'static str; N]) -> Self {
         let name = format!("ix_{}_{}", self.name, columns.join("_"));
         self.add_index(name, columns, |index| {
@@ -98,7 +94,6 @@ impl NewTable {
         })
     }
 
-    /// An index of the rows that fulfil all these conditions.
     pub(crate) fn partial_index<const N: usize>(
         self,
         name: &'static str,
@@ -112,7 +107,6 @@ impl NewTable {
         })
     }
 
-    /// The same, with no two rows among them that are equal in these columns.
     pub(crate) fn unique_partial_index<const N: usize>(
         self,
         name: &'static str,
@@ -124,7 +118,7 @@ impl NewTable {
         })
     }
 
-    /// A row that the table has from the beginning.
+    /// A row that the table starts with.
     pub(crate) fn row(mut self, row: InsertStatement) -> Self {
         self.rows.push(row);
         self

@@ -14,59 +14,47 @@ pub const FACET_VALUES: usize = 50;
 /// The most duplicates of a hit that are listed; [`Duplicates::count`] counts all.
 pub const MAX_DUPLICATES: usize = 10;
 
-/// The response to a [`SearchRequest`](super::SearchRequest).
 #[derive(Debug, Clone, Default)]
 pub struct SearchAnswer {
     /// The last event that the response reflects.
     pub applied_seq: i64,
-    /// Hits of the page, in the requested order.
     pub hits: Vec<HitRow>,
-    /// Whether further hits follow this page.
     pub more: bool,
-    /// Exact number of matches, independent of the page.
+    /// Independent of the page.
     pub total: u64,
-    /// Exact number of groups, of which each is one hit, if duplicates are folded and the
-    /// page has room for hits.
+    /// If duplicates are folded and the page has room for hits: the number of groups, each of which is one hit.
     pub groups: Option<u64>,
-    /// Requested facets, counted over all matches.
+    /// Counted over all matches.
     pub facets: BTreeMap<Facet, FacetCounts>,
-    /// Hints for an empty result, or for parts of the query that did not count.
+    /// For an empty result, or for parts of the query that were ignored.
     pub hints: Vec<Hint>,
-    /// Generation of the index that was searched.
     pub generation: u64,
-    /// Version of the overlay that was applied.
     pub overlay_version: u64,
 }
 
-/// One hit.
 #[derive(Debug, Clone)]
 pub struct HitRow {
-    /// Id of the agent.
     pub id: Uuid,
-    /// The rendered hit as in its [`Document`](super::Document), with the skills to show where they are rendered apart.
+    /// As rendered in its [`Document`](super::Document), with the skills to show where they are rendered apart.
     pub hit: Vec<u8>,
-    /// The agent as it is rendered in catalogs; empty for one that they do not list.
+    /// As rendered for catalogs; empty for an agent that they do not list.
     pub entry: Vec<u8>,
-    /// Relevance score, if there was a text; comparable only within one response, and only among hits that are equally
-    /// weak.
+    /// `None` without a text. Comparable only within one response, and among hits that are equally weak.
     pub score: Option<f32>,
-    /// Whether the hit fits the query badly: it has only words that say little about the query, and is not close in
-    /// meaning. In the order by relevance weak hits come after all others.
+    /// Whether the hit has only words that say little about the query, and is not close in meaning. Sorted by
+    /// relevance, weak hits come after all others.
     pub weak: bool,
-    /// Position after which the next page continues.
+    /// The next page continues after it.
     pub position: SortPosition,
-    /// Excerpts with words of the query.
     pub highlights: Vec<Highlight>,
-    /// Ids of the skills that contain a word of the query, the one with most distinct words first.
+    /// Skills that contain a word of the query, the one with most distinct words first.
     pub matched_skills: Vec<String>,
-    /// Explanation of the score, if requested.
     pub explain: Option<serde_json::Value>,
-    /// Its duplicates among the matches, if they are folded and there are any.
+    /// The hit's duplicates among the matches, if duplicates are folded and there are any.
     pub duplicates: Option<Duplicates>,
 }
 
 impl HitRow {
-    /// The bytes of what is shown of the agent and of its texts, apart from the explanation.
     pub(super) fn bytes(&self) -> usize {
         let highlights = self.highlights.iter();
         let highlights =
@@ -76,14 +64,13 @@ impl HitRow {
     }
 }
 
-/// Collects hits within a bound of their bytes.
 pub(super) struct BoundedHits {
     pub hits: Vec<HitRow>,
     left: Option<usize>,
 }
 
 impl BoundedHits {
-    /// No hits yet, of at most so many bytes if they are bounded.
+    /// An empty collection, unbounded if `max_bytes` is `None`.
     pub fn new(max_bytes: Option<usize>) -> Self {
         Self {
             hits: Vec::new(),
@@ -91,7 +78,7 @@ impl BoundedHits {
         }
     }
 
-    /// Adds a hit; `false` where it does not fit any more. The first one always fits.
+    /// Adds a hit; `false` if it does not fit. The first one always fits.
     pub fn push(&mut self, hit: HitRow) -> bool {
         if let Some(left) = &mut self.left {
             let bytes = hit.bytes();
@@ -105,64 +92,54 @@ impl BoundedHits {
     }
 }
 
-/// The agents that a hit stands for, besides itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Duplicates {
-    /// Number of agents.
     pub count: u64,
-    /// Ids of the first [`MAX_DUPLICATES`] of them, in the order in which they would stand for the others.
+    /// The first [`MAX_DUPLICATES`], in the order of preference.
     pub agents: Vec<Uuid>,
 }
 
-/// An excerpt with words of the query. It is the card's own text, not escaped.
+/// An excerpt with words of the query, taken from the card and not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Highlight {
     /// Kind of text: `name`, `description`, `provider`, `protocol`, `skill.name`, `skill.description`, `skill.tag`,
     /// `skill.example`, or `other` for a text outside the card's model.
     pub field: &'static str,
-    /// Id of the skill, if the text belongs to one.
     pub skill: Option<String>,
-    /// The excerpt, cut at word boundaries.
+    /// Cut at word boundaries.
     pub text: String,
-    /// Byte ranges of the words within [`text`](Self::text), ascending and disjoint, each on character boundaries.
+    /// Byte ranges of the words in [`text`](Self::text), ascending, disjoint, and on character boundaries.
     pub ranges: Vec<Range<usize>>,
-    /// Whether text before the excerpt was cut off.
     pub cut_before: bool,
-    /// Whether text after the excerpt was cut off.
     pub cut_after: bool,
 }
 
-/// The counts of one facet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FacetCounts {
-    /// At most [`FACET_VALUES`] values, the most frequent first, equally frequent ones by value.
+    /// At most [`FACET_VALUES`], most frequent first, equally frequent ones by value.
     pub values: Vec<(String, u64)>,
-    /// The sum of the counts of all other values.
+    /// Sum of the counts of all other values.
     pub other_count: u64,
 }
 
-/// A hint for a better search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// Kind of the hint.
     pub kind: HintKind,
-    /// Subject of the hint: a filter's name, empty for all filters together; or a word, a prefix (with `*`) or a
-    /// quotation.
+    /// What it concerns: a filter's name, empty for all filters; or a word, a prefix (with `*`) or a quotation.
     pub text: String,
-    /// Number of agents found without it, if known.
+    /// The number of agents found without it, if known.
     pub hidden: Option<u64>,
-    /// Similarly spelled words of agents, the most used first.
+    /// Similarly spelled words of agents, most used first.
     pub near: Vec<String>,
 }
 
-/// The kinds of [`Hint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HintKind {
     /// Without this filter there would be hits.
     Filter,
     /// No visible agent contains this word, or any word with this prefix.
     UnknownWord,
-    /// The query had more words than are searched for, or more words have one of its prefixes than count.
+    /// The query had too many words, or one of its prefixes has more words than count.
     TooManyWords,
     /// A part of the query was not valid syntax and was searched as plain words.
     Syntax,
@@ -173,7 +150,6 @@ pub enum HintKind {
 }
 
 impl HintKind {
-    /// The name in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -186,30 +162,23 @@ impl HintKind {
     }
 }
 
-/// One completion of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The whole name, skill or tag, as written in a card.
+    /// The whole name, skill or tag, as the card spells it.
     pub text: String,
-    /// Kind of the completed text.
     pub kind: SuggestionKind,
-    /// Number of visible, listed agents that have it.
+    /// Visible, listed agents that have it.
     pub count: u64,
 }
 
-/// Kind of a [`Suggestion`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuggestionKind {
-    /// An agent's name.
     Name,
-    /// A skill's name.
     Skill,
-    /// A tag.
     Tag,
 }
 
 impl SuggestionKind {
-    /// The name in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",

@@ -1,18 +1,17 @@
-//! Words that ask for an agent at the beginning of a query, such as "find me an agent that can".
+//! Phrases at the start of a query that ask for an agent, such as "find me an agent that can".
 //!
-//! They say nothing about the agent, but with them every text about agents as such is near to the query in meaning.
+//! They say nothing about the agent, but with them every text about agents as such is close to the query in meaning.
 
 use super::analysis::runs;
 use super::folding::fold;
 use super::languages::is_stop_word;
 
-/// The words for what is asked for.
+/// Words for what is asked for.
 const AGENT: [&str; 2] = ["agent", "agents"];
-/// The words that lead from it to what it is to do.
+/// Words that lead from it to the task.
 const LEADS: [&str; 7] = ["can", "could", "for", "that", "to", "which", "who"];
 
-/// The text from the first word after such words on; the whole text if it does not begin with them, or if nothing would
-/// be left.
+/// The text after such a phrase; the whole text if it starts with none, or if nothing would be left.
 pub(super) fn without_asking(text: &str) -> &str {
     let words: Vec<_> = runs(text)
         .map(|run| (run.start, fold(&text[run])))

@@ -1,14 +1,13 @@
-//! Beginnings of a query's words: one pass over the texts of an agent shows where a word may begin.
+//! Beginnings of a query's words: one pass over an agent's texts shows where a word may begin.
 
 use a2a_registry_simd::widened;
 
-/// Bytes of a block, of which one bit tells whether a word may begin in it.
+/// Bytes per block; one bit tells whether a word may begin in it.
 const BLOCK: usize = 64;
 
-/// The most different beginnings that a pass looks for; with more of them every block counts as one with a word.
+/// With more different beginnings than this, every block counts as one with a word.
 const MAX_SOUGHT: usize = 24;
 
-/// The bit in which a capital differs from its letter.
 const CASE: u8 = 0x20;
 
 /// A set of the first two bytes of words, without their case.
@@ -17,7 +16,7 @@ pub(super) struct Beginnings {
     sought: Vec<Sought>,
 }
 
-/// Two bytes, both with the bit of their case set; of the second byte only the bits of `mask` count.
+/// Two bytes, both with the case bit set; only the bits of `mask` count in the second.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sought {
     first: u8,
@@ -25,11 +24,10 @@ struct Sought {
     mask: u8,
 }
 
-/// Blocks of a text in which a word may begin.
 pub(super) struct Blocks(Vec<bool>);
 
 impl Blocks {
-    /// Whether a word may begin in these bytes of the text.
+    /// Whether a word may begin in this range of the text.
     pub fn may_hold(&self, start: usize, length: usize) -> bool {
         let (first, end) = (start / BLOCK, (start + length).div_ceil(BLOCK));
         let blocks = self.0.get(first..end.min(self.0.len()));
@@ -38,7 +36,6 @@ impl Blocks {
 }
 
 impl Beginnings {
-    /// The empty set.
     pub fn none() -> Self {
         Self {
             bits: vec![0; (1 << 16) / 64],
@@ -46,7 +43,7 @@ impl Beginnings {
         }
     }
 
-    /// Adds the words that begin with these bytes, of which the first two count.
+    /// Adds the words that begin with these bytes; only the first two count.
     pub fn insert(&mut self, beginning: &[u8]) {
         let (first, seconds, mask) = match beginning {
             [first, second, ..] => (*first, *second..=*second, u8::MAX),
@@ -67,21 +64,21 @@ impl Beginnings {
         }
     }
 
-    /// Whether a word may begin with these bytes; behind the last byte of a text stands 0.
+    /// Whether a word may begin with these bytes; the last byte of a text is followed by 0.
     #[inline]
     pub fn contains(&self, first: u8, second: u8) -> bool {
         let pair = pair(first, second);
         self.bits[pair / 64] >> (pair % 64) & 1 == 1
     }
 
-    /// The blocks of a text in which a word, or a part of one that is written in camel case, may begin. Of text beyond
-    /// ASCII the words that begin with an ASCII letter are told.
+    /// The blocks of a text in which a word, or a part of a camel-case word, may begin. In text beyond ASCII only words
+    /// that begin with an ASCII letter are found.
     pub fn blocks(&self, text: &str) -> Blocks {
         let count = text.len().div_ceil(BLOCK);
         if self.sought.len() > MAX_SOUGHT {
             return Blocks(vec![true; count]);
         }
-        // With a byte before the first and one behind the last, every block is read in the same way.
+        // A byte before the first block and one after the last let every block be read the same way.
         let mut bytes = vec![0; count * BLOCK + 2];
         bytes[1..=text.len()].copy_from_slice(text.as_bytes());
         let mut blocks = vec![false; count];
@@ -97,7 +94,7 @@ impl Beginnings {
         Blocks(blocks)
     }
 
-    /// Whether a word may begin in a block, which has one byte before it and one behind it.
+    /// Whether a word may begin in a block, given with the byte before and the byte after it.
     #[inline(always)]
     fn begins_in(&self, window: &[u8]) -> bool {
         let (before, here, behind) = (&window[..BLOCK], &window[1..=BLOCK], &window[2..BLOCK + 2]);
@@ -120,7 +117,7 @@ fn pair(first: u8, second: u8) -> usize {
     usize::from(first.to_ascii_lowercase()) << 8 | usize::from(second.to_ascii_lowercase())
 }
 
-/// Whether a byte is a letter or digit of ASCII, without a branch.
+/// Whether a byte is an ASCII letter or digit, without a branch.
 #[inline(always)]
 fn is_word(byte: u8) -> bool {
     ((byte | CASE).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10)

@@ -5,15 +5,14 @@ use uuid::Uuid;
 
 use super::collect::AgentIds;
 
-/// A match with its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RankedDocument {
     pub rank: u64,
     pub document: DocId,
 }
 
-/// The best `top` matches, in a buffer of twice as many. Ids are only read where ranks are equal: most matches are
-/// ordered, or dropped, without.
+/// The best `top` matches, in a buffer of twice that size. Ids are read only where ranks are equal, so most matches are
+/// ordered or dropped without reading them.
 pub(super) struct BestDocuments {
     top: usize,
     kept: Vec<RankedDocument>,
@@ -21,7 +20,6 @@ pub(super) struct BestDocuments {
 }
 
 impl BestDocuments {
-    /// Keeps this many matches.
     pub fn new(top: usize) -> Self {
         Self {
             top,
@@ -30,12 +28,11 @@ impl BestDocuments {
         }
     }
 
-    /// The number of matches to keep.
     pub fn top(&self) -> usize {
         self.top
     }
 
-    /// Adds a match, unless it comes after the best, or not after `after`.
+    /// Adds a match unless it ranks behind the best ones, or does not come after `after`.
     pub fn offer(
         &mut self,
         rank: u64,
@@ -56,7 +53,7 @@ impl BestDocuments {
         }
     }
 
-    /// Keeps the best `top` matches, and stores the worst of them as the bound for the next.
+    /// Keeps the best `top` matches, the worst of which becomes the bound for further ones.
     fn shrink(&mut self, ids: &AgentIds) {
         let Some(last) = self
             .top
@@ -84,7 +81,6 @@ impl BestDocuments {
             .extend(equal.map(|(_, document)| RankedDocument { rank, document }));
     }
 
-    /// The best matches, in any order.
     pub fn finish(mut self, ids: &AgentIds) -> Vec<RankedDocument> {
         self.shrink(ids);
         self.kept

@@ -10,17 +10,14 @@ use tantivy::{BitSet, DocId, DocSet, InvertedIndexReader, SegmentReader, TERMINA
 /// Documents per decoded block of postings; skipping pays only for gaps larger than that.
 const POSTINGS_BLOCK: u32 = 128;
 
-/// A set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// The empty set for documents below `max_doc`.
     pub fn none(max_doc: DocId) -> Self {
         Self(vec![0; (max_doc as usize).div_ceil(64)])
     }
 
-    /// All documents below `max_doc`.
     pub fn all(max_doc: DocId) -> Self {
         let mut bits = Self(vec![u64::MAX; (max_doc as usize).div_ceil(64)]);
         let rest = max_doc % 64;
@@ -30,8 +27,8 @@ impl Bits {
         bits
     }
 
-    /// The documents of a segment that are not deleted. They are copied 64 at a time: each commit that deletes an agent asks
-    /// for them anew.
+    /// The documents of a segment that are not deleted. They are copied 64 at a time, because each commit that deletes
+    /// an agent needs them again.
     pub fn living(reader: &SegmentReader) -> Self {
         let mut bits = Self::all(reader.max_doc());
         if let Some(alive) = reader.alive_bitset() {
@@ -44,7 +41,7 @@ impl Bits {
         bits
     }
 
-    /// Adds a document; one outside the set's bounds is ignored.
+    /// Ignores a document outside the set's bounds.
     pub fn insert(&mut self, document: DocId) {
         if let Some(word) = self.0.get_mut(document as usize / 64) {
             *word |= 1 << (document % 64);
@@ -59,14 +56,12 @@ impl Bits {
         }
     }
 
-    /// Removes a document.
     pub fn remove(&mut self, document: DocId) {
         if let Some(word) = self.0.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));
         }
     }
 
-    /// Whether a document is in the set.
     #[inline]
     pub fn contains(&self, document: DocId) -> bool {
         self.0
@@ -74,28 +69,24 @@ impl Bits {
             .is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// Keeps the documents that are in the other set too.
     pub fn intersect(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word &= other;
         }
     }
 
-    /// Removes the documents that are in the other set.
     pub fn subtract(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word &= !other;
         }
     }
 
-    /// Adds the documents of the other set.
     pub fn unite(&mut self, other: &Self) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word |= other;
         }
     }
 
-    /// The first document of the set that is not before this one.
     fn first_from(&self, document: DocId) -> Option<DocId> {
         let first = document as usize / 64;
         let words = self.0.iter().enumerate().skip(first);
@@ -111,8 +102,7 @@ impl Bits {
             })
     }
 
-    /// Documents of these postings that are in the set, ascending. Blocks of postings without any document of the set
-    /// are skipped.
+    /// The documents of these postings that are in the set, ascending. Blocks of postings without any are skipped.
     pub fn among(&self, mut postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
         std::iter::from_fn(move || {
             loop {
@@ -134,7 +124,6 @@ impl Bits {
         })
     }
 
-    /// Number of documents that are in both sets.
     pub fn common(&self, other: &Self) -> u32 {
         widened(
             #[inline(always)]
@@ -148,7 +137,6 @@ impl Bits {
         )
     }
 
-    /// Number of documents in the set.
     pub fn len(&self) -> u32 {
         widened(
             #[inline(always)]
@@ -162,12 +150,10 @@ impl Bits {
         )
     }
 
-    /// Memory in bytes.
     pub fn size(&self) -> usize {
         self.0.len() * size_of::<u64>()
     }
 
-    /// The documents, ascending.
     pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
         self.0.iter().enumerate().flat_map(|(index, word)| {
             let mut rest = *word;
@@ -191,7 +177,6 @@ pub(super) struct SeenBits {
 }
 
 impl SeenBits {
-    /// The set of these documents of a segment.
     pub fn new(reader: &SegmentReader, bits: Arc<Bits>) -> Self {
         let seen = bits.len();
         let hidden = reader.max_doc().saturating_sub(seen);
@@ -208,7 +193,6 @@ impl SeenBits {
         }
     }
 
-    /// Number of documents in the set.
     pub fn len(&self) -> u32 {
         self.seen
     }
@@ -218,13 +202,12 @@ impl SeenBits {
         self.hidden == 0
     }
 
-    /// Documents of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
         self.bits.iter()
     }
 
-    /// Number of documents in the set that hold a term, counted up to `enough`. The result depends on these documents
-    /// only, so it does not reveal how many others hold the term.
+    /// Number of documents in the set that hold a term, counted up to `enough`. It depends on these documents only, so
+    /// it does not reveal how many others hold the term.
     pub fn holders(
         &self,
         index: &InvertedIndexReader,
@@ -249,7 +232,6 @@ impl SeenBits {
         Ok(u32::try_from(holders).unwrap_or(enough).min(enough))
     }
 
-    /// Documents of these postings that are in the set, ascending.
     pub fn among(&self, postings: SegmentPostings) -> impl Iterator<Item = DocId> + '_ {
         self.bits.among(postings)
     }

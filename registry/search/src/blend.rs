@@ -1,12 +1,12 @@
-//! Hybrid order by relevance: full-text and semantic scores combined.
+//! Hybrid order by relevance, which combines full-text and semantic scores.
 //!
-//! The full-text score is divided by the best one of the query, and the semantic score lies between 0 and 1 too, so
-//! both can be added. The full-text weight rises with the part of the query that the best match covers: a query in
-//! words that hardly any agent uses is ranked mostly by its meaning. All nearest neighbours are collected whatever
-//! their full-text score; the other matches are ordered by their full-text score alone, so the top of the order
-//! consists of neighbours and of the best full-text matches.
+//! The full-text score is divided by the query's best one, so that it lies between 0 and 1 like the semantic score, and
+//! both can be added. The weight of full text rises with the part of the query that the best match covers: a query in
+//! words that hardly any agent uses is ranked mostly by meaning. All nearest neighbors are collected whatever their
+//! full-text score; other matches are ordered by full-text score alone, so the top of the order consists of neighbors
+//! and the best full-text matches.
 //!
-//! An entry is weak if it is no close neighbour and covers too little of the query. Weak entries come after all others,
+//! An entry is weak if it is no close neighbor and covers too little of the query. Weak entries come after all others,
 //! each kind in the order of its scores.
 
 use std::collections::HashSet;
@@ -28,8 +28,7 @@ use crate::vectors::Similarity;
 
 /// Weight of the full-text score if some agent covers the query; the rest of 1 is the semantic weight.
 const WORDS_WEIGHT: Score = 0.7;
-/// Part of the query's maximum full-text score from which the best match covers the query; below it the full-text
-/// weight is lower.
+/// Share of the query's maximum full-text score at which the best match covers the query; below, full text weighs less.
 const COVERED: Score = 0.5;
 
 /// Relative rounding error of the division; the position among full-text scores is sought this much earlier.
@@ -37,35 +36,29 @@ const ROUNDING: Score = 1e-5;
 /// Further matches that are read to compensate for it.
 const AGAIN: usize = 64;
 
-/// Combination of full-text and semantic scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Balance {
     /// Weighted sum of both.
     Weighed,
-    /// Full-text matches come before all others, by their full-text score.
+    /// Full-text matches come first, by their full-text score.
     WordsFirst,
-    /// Semantic score alone.
     MeaningAlone,
 }
 
-/// Nearest neighbours of a search, ready to be combined with its full-text matches.
 #[derive(Debug, Clone)]
 pub(super) struct Blend {
     pub meant: Arc<NearAgents>,
     pub balance: Balance,
 }
 
-/// Normalisation of a query's full-text scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct WordScale {
-    /// The best full-text score.
     best: Score,
     /// Weight of full-text scores; the rest of 1 is the semantic weight.
     weight: Score,
 }
 
 impl WordScale {
-    /// Normalisation from the best score and the query's maximum score, if that is known.
     fn new(best: Score, promise: Option<Score>) -> Self {
         let covered = promise.map_or(1.0, |promise| best / (COVERED * promise));
         Self {
@@ -75,22 +68,19 @@ impl WordScale {
     }
 }
 
-/// Parts of an entry's combined score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Blended {
     balance: Balance,
-    /// Full-text score, if it is a full-text match.
+    /// `None` if it is no full-text match.
     words: Option<Score>,
-    /// Normalisation of the full-text score.
     scale: WordScale,
-    /// Similarity and semantic score, if it is a nearest neighbour.
+    /// Similarity and semantic score, if it is a nearest neighbor.
     meaning: Option<(Similarity, Score)>,
-    /// Number of nearer neighbours, if it is one.
+    /// The number of nearer neighbors, if it is one.
     nearer: usize,
 }
 
 impl Blended {
-    /// The combined score.
     pub fn score(self) -> Score {
         let words = self.words.map(|words| words / self.scale.best);
         let meaning = self.meaning.map_or(0.0, |(_, worth)| worth);
@@ -106,12 +96,10 @@ impl Blended {
         }
     }
 
-    /// The full-text score, if the entry is a full-text match.
     pub fn words(self) -> Option<Score> {
         self.words
     }
 
-    /// Whether the entry is a full-text match.
     pub fn matches_words(self) -> bool {
         self.words.is_some()
     }
@@ -125,7 +113,6 @@ impl Blended {
         share.max(0.0) * self.scale.best
     }
 
-    /// Factor of full-text scores in the combined score.
     pub fn words_factor(self) -> Score {
         match self.balance {
             Balance::Weighed => self.scale.weight / self.scale.best,
@@ -134,8 +121,8 @@ impl Blended {
         }
     }
 
-    /// What the combined score has besides full-text scores: reasons in words with their parts of the score, and details
-    /// behind them. `skill` names the skill with a number.
+    /// The parts of the combined score besides full text: each with a reason in words, its share and the details behind
+    /// it. `skill` names the skill with a number.
     pub fn reasons(
         self,
         skill: impl Fn(usize) -> Option<String>,
@@ -174,7 +161,6 @@ impl Blended {
         reasons
     }
 
-    /// Explanation of the combined score and its parts, around the explanation of the full-text score.
     pub fn explanation(self, words: Option<Explanation>) -> Explanation {
         let what = match self.balance {
             Balance::Weighed => "weighed sum of words and meaning:",
@@ -222,8 +208,7 @@ impl Blended {
     }
 }
 
-/// The first `page.top` matches of `query` after `page.after`, the total and the facets; `query` matches full text and
-/// neighbours together.
+/// The first `page.top` matches after `page.after`, the total and the facets; `query` matches text and neighbors.
 pub(super) fn blended(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -284,8 +269,8 @@ pub(super) fn blended(
     Ok(collected)
 }
 
-/// The first matches after a position, as many as the page has room for, that are not `known`, by their full-text scores alone; none of them is a
-/// neighbour. Reads twice as many each time equal scores leave too few.
+/// As many matches after a position as the page has room for, ordered by full-text score alone, without neighbors and
+/// those in `known`. Reads twice as many each time equal scores leave too few.
 fn further(
     searcher: &Searcher,
     query: &FilteredQuery,
@@ -302,7 +287,7 @@ fn further(
         nearer: 0,
     };
     let from = match after.value {
-        // After the last match that is not weak the weak ones follow, from the best of them on.
+        // The weak matches follow the last one that is not weak, from the best of them on.
         SortValue::Score(score) if !after.weak => nothing.words_of(score).max(enough),
         SortValue::Score(score) => nothing.words_of(score),
         _ => deepest,
@@ -319,7 +304,7 @@ fn further(
                 id: Uuid::nil(),
             }),
             facets: Facets::default(),
-            // Separates the neighbours from the entries: they are all known already.
+            // Leaves out the neighbors, which are all known already.
             apart: Some(Arc::clone(&blend.meant)),
             groups: page.groups.clone(),
         };
@@ -339,12 +324,11 @@ fn further(
 }
 
 impl Blend {
-    /// Whether full-text scores count.
     pub fn counts_words(&self) -> bool {
         self.balance != Balance::MeaningAlone
     }
 
-    /// Similarity of an entry; `None` if it is no neighbour.
+    /// `None` if the entry is no neighbor.
     fn near(&self, searcher: &Searcher, entry: &PageEntry) -> Option<Similarity> {
         let segment = searcher
             .segment_reader(entry.address.segment_ord)

@@ -1,4 +1,4 @@
-//! Commits: changed documents become visible to searches together with the event that they reach up to.
+//! Commits: changed documents become visible to searches together with the event up to which they are current.
 
 use tantivy::Searcher;
 use uuid::Uuid;
@@ -8,20 +8,17 @@ use super::error::IndexError;
 use super::generation;
 use super::{Index, Inner, ViewState, WriterState, damage, lock};
 
-/// Events that concern no agent from which they are committed by themselves. Fewer wait for the next commit, since each commit
-/// writes several files, and has statistics and groups of duplicates begun anew; after a kill they are applied again.
+/// How many events that concern no agent cause a commit of their own. Fewer wait for the next commit, since each commit
+/// writes several files and discards statistics and groups of duplicates; after a crash they are applied again.
 pub(super) const MOST_UNCOMMITTED: i64 = 2_000;
 
 impl Index {
     /// Replaces the documents of agents, removes those of `deletes` (an id in both lists is kept), commits them
-    /// together with the event `seq` they reach up to, and makes them visible to searches. Applying the same changes
-    /// again has no effect. Of two documents for one agent the later counts. Where no agent has changed, the event may be
-    /// committed later.
+    /// together with the event `seq` up to which they are current, and shows them to searches. Of two documents for one
+    /// agent the later counts. If no agent has changed, the event may be committed later.
     ///
-    /// # Errors
-    /// [`IndexError::NeedsRebuild`] if there is no index or its folder was removed; otherwise the error of the
-    /// operating system, for example a full disk. After an error the last committed state stays in use, and the same
-    /// call may be repeated.
+    /// After an error, such as a full disk, the last committed state stays in use, and the same call may be repeated:
+    /// applying the same changes again has no effect.
     pub fn apply(
         &self,
         upserts: Vec<Document>,
@@ -34,15 +31,11 @@ impl Index {
         outcome
     }
 
-    /// Commits the events that were applied without a commit.
-    ///
-    /// # Errors
-    /// The errors of [`apply`](Self::apply).
     pub fn commit_applied(&self) -> Result<(), IndexError> {
         damage::guarded(|| self.commit(Vec::new(), &[], self.applied_seq(), 1))
     }
 
-    /// Commits these changes; where there are none, that many events.
+    /// Commits these changes; without any, only that many events.
     fn commit(
         &self,
         upserts: Vec<Document>,
@@ -103,7 +96,7 @@ impl Inner {
 }
 
 impl ViewState {
-    /// Has the state in use reflect events up to this one, none of which has changed a document.
+    /// Marks the state in use as current up to this event, because no event since has changed a document.
     fn reach(&mut self, applied: i64) {
         if let Some(serving) = &mut self.serving {
             serving.applied = applied;

@@ -1,4 +1,4 @@
-//! Searches as query objects, for measuring them without their surroundings.
+//! Searches as query objects, for measuring them without the rest of a search.
 
 use tantivy::query::Query;
 use tantivy::{Searcher, TantivyDocument};
@@ -12,9 +12,7 @@ use super::request::SearchRequest;
 use super::rescore::RESCORED;
 use super::schema::Fields;
 
-/// A search as a tantivy query, for measuring it without its surroundings.
 pub struct CompiledQuery {
-    /// State of the index that the query runs on.
     pub searcher: Searcher,
     /// Text and filters; the same object that [`Index::search`] runs.
     pub query: Box<dyn Query>,
@@ -24,14 +22,13 @@ pub struct CompiledQuery {
 }
 
 impl CompiledQuery {
-    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance and returns the
+    /// Runs the query with the registry's own collector: finds the candidates of a page by relevance, and returns the
     /// exact total. Nothing is rescored, and no hit is read.
     pub fn first_look(&self) -> Result<u64, IndexError> {
         Ok(self.collected()?.total)
     }
 
-    /// As [`first_look`](Self::first_look), and reads the rendered hits of the first `count` agents; nothing is
-    /// rescored or highlighted.
+    /// Also reads the rendered hits of the first `count` agents. Nothing is rescored or highlighted.
     pub fn first_hits(&self, count: usize) -> Result<(u64, Vec<Vec<u8>>), IndexError> {
         let page = self.collected()?;
         let hits = page.entries.iter().take(count).map(|entry| {
@@ -55,7 +52,6 @@ impl CompiledQuery {
 }
 
 impl Index {
-    /// Compiles a request into its query objects, to run them without the rest of a search.
     pub fn compiled_query(&self, request: &SearchRequest) -> Result<CompiledQuery, IndexError> {
         let prepared = self.0.prepare(request)?;
         Ok(CompiledQuery {

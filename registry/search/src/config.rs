@@ -2,22 +2,19 @@
 
 use super::facets::FacetLimits;
 
-/// Resource limits of the index.
 #[derive(Debug, Clone)]
 pub struct IndexConfig {
-    /// Memory in bytes for uncommitted changes before they are flushed; at least 16 MiB.
+    /// Bytes for uncommitted changes before they are flushed; at least 16 MiB.
     pub writer_memory: usize,
-    /// The same during a rebuild, over all its threads; at least 16 MiB each. The memory is allocated as it is filled,
-    /// so only large registries use all of it. The more there is, the fewer times a document is rewritten when segments
-    /// are merged.
+    /// The same during a rebuild, shared by its threads; at least 16 MiB each. Memory is allocated as it is filled, so
+    /// only large registries use all of it. With more of it, merges rewrite each document less often.
     pub rebuild_memory: usize,
-    /// Writing threads of a rebuild, 1 to 8; other changes are written by one thread.
+    /// Writing threads of a rebuild, 1 to 8. Other changes are written by one thread.
     pub rebuild_threads: usize,
-    /// Memory in bytes for the bit sets that filters share.
+    /// Bytes for the bit sets that filters share.
     pub filter_cache: u64,
-    /// Limits of the precomputed facet values.
     pub facets: FacetLimits,
-    /// Most changed agents that searches can hide until they are committed. Beyond it searches fail with
+    /// The most changed agents that searches can hide until they are committed. Beyond it searches fail with
     /// [`IndexError::Behind`](super::IndexError::Behind).
     pub overlay_limit: usize,
 }

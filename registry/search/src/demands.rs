@@ -1,12 +1,11 @@
 //! Intersection query whose scores are summed in the written order of its parts.
 //!
-//! tantivy sums the scores of an intersection in the order of the costs of its parts in a segment, and floating-point
-//! sums depend on their order: the same agent would get slightly different scores in two processes.
+//! tantivy sums them in the order of the parts' costs in a segment, and floating-point sums depend on their order: the
+//! same agent would get slightly different scores in two processes.
 
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
-/// Queries that must all match.
 #[derive(Debug)]
 pub(super) struct AllOf(pub Vec<Box<dyn Query>>);
 
@@ -42,7 +41,7 @@ impl Weight for AllOfWeight {
             }
             scorers.push(scorer);
         }
-        // The cheapest scorer leads, which saves the others most steps.
+        // The cheapest scorer leads, which saves the others the most steps.
         let costs = scorers.iter().map(|scorer| scorer.cost());
         let lead = costs.enumerate().min_by_key(|(_, cost)| *cost);
         let mut all = AllOfScorer {
@@ -68,7 +67,7 @@ impl Weight for AllOfWeight {
     }
 }
 
-/// Scorer of an intersection: its parts are all on the same document.
+/// All parts are on the same document.
 struct AllOfScorer {
     scorers: Vec<Box<dyn Scorer>>,
     lead: usize,
@@ -76,7 +75,7 @@ struct AllOfScorer {
 }
 
 impl AllOfScorer {
-    /// Advances to the first document from `from` on that all parts match.
+    /// Advances to the first document at or after `from` that all parts match.
     fn align(&mut self, from: DocId) -> DocId {
         let mut target = from;
         loop {

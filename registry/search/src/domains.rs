@@ -1,4 +1,4 @@
-//! Number of distinct domains of the agents that a caller finds.
+//! Counts the distinct domains of the agents that a caller finds.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,7 @@ use super::bits::{Bits, SeenBits};
 use super::error::IndexError;
 
 impl Index {
-    /// Counts the domains of the agents that a search without filters finds. A facet lists only its most frequent
-    /// values; this counts all of them.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
+    /// Counts the domains of all agents that a search without filters finds; a facet lists only frequent values.
     pub fn domains(&self, visible_to: &[String]) -> Result<u64, IndexError> {
         let inner = &*self.0;
         let view = inner.view()?;
@@ -27,7 +23,7 @@ impl Index {
                 segments.push((column, held));
             }
         }
-        // Within one segment a value has one ordinal, so texts are compared only across segments.
+        // Within a segment a value has one ordinal, so texts are compared only across segments.
         if let [(_, held)] = segments.as_slice() {
             return Ok(u64::from(held.len()));
         }
@@ -47,7 +43,6 @@ impl Index {
     }
 }
 
-/// The ordinals that these documents hold.
 fn held(column: &StrColumn, seen: &SeenBits) -> Bits {
     let values = column.dictionary().num_terms();
     let mut held = Bits::none(u32::try_from(values).unwrap_or(u32::MAX));

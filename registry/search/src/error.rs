@@ -4,53 +4,36 @@ use std::path::PathBuf;
 
 use crate::vectors::VectorsError;
 
-/// An error of the index. No error loses data: the database stays the source of truth.
+/// No error loses data: the database stays the source of truth.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The index is unusable: it was never built, has another schema, or its folder was removed. Searches still run as
-    /// long as the index is mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
+    /// The index was never built, has another schema, or its folder was removed. Searches still run as long as the
+    /// index is mapped into memory; writes require [`begin_rebuild`](super::Index::begin_rebuild).
     #[error("the search index needs a rebuild: {reason}")]
-    NeedsRebuild {
-        /// Reason why the index is unusable.
-        reason: String,
-    },
+    NeedsRebuild { reason: String },
     /// More changed agents wait than the overlay can hide, so a response could show hidden ones. The error ends when
     /// the follower has caught up.
     #[error("the search index is too far behind: {waiting} changed agents wait for it")]
-    Behind {
-        /// Number of changed agents in the overlay.
-        waiting: usize,
-    },
-    /// A request exceeds a limit.
+    Behind { waiting: usize },
     #[error("too many {what}: at most {limit}")]
-    TooMany {
-        /// Kind of items that exceed the limit.
-        what: &'static str,
-        /// The most items allowed.
-        limit: usize,
-    },
+    TooMany { what: &'static str, limit: usize },
     /// A page position belongs to another sort order than the requested one.
     #[error("the page position does not fit the order")]
     Position,
-    /// A rebuild runs already.
     #[error("a rebuild of the search index runs already")]
     RebuildRunning,
-    /// A file of the index could not be read or written; the disk may be full.
+    /// A file could not be read or written; the disk may be full.
     #[error("search index, {path}: {source}")]
     Io {
-        /// The file or folder.
         path: PathBuf,
-        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The search library failed; the last good state stays in use.
     #[error("search index: {0}")]
     Engine(#[from] tantivy::TantivyError),
-    /// The vectors of agents cannot be read.
     #[error("semantic search: {0}")]
     Vectors(#[from] VectorsError),
-    /// Stored data of the index cannot be read.
     #[error("search index: stored data is damaged: {0}")]
     Damaged(String),
 }
@@ -62,21 +45,19 @@ impl From<std::io::Error> for IndexError {
 }
 
 impl IndexError {
-    /// Whether damaged files are a possible cause, and neither the caller nor a process without file descriptors.
+    /// Whether damaged files may be the cause, rather than the caller or a lack of file descriptors.
     pub(super) fn may_be_damage(&self) -> bool {
         matches!(self, Self::Engine(_) | Self::Damaged(_) | Self::Io { .. })
             && !self.is_out_of_descriptors()
     }
 
-    /// Whether no file could be opened because there are no file descriptors left. The search library passes the cause on
-    /// as text only.
+    /// Whether no file could be opened for lack of file descriptors, a cause that the search library passes on as text.
     pub(super) fn is_out_of_descriptors(&self) -> bool {
         let text = self.to_string().to_lowercase();
         let signs = ["too many open files", "no file descriptors available"];
         signs.iter().any(|sign| text.contains(sign))
     }
 
-    /// Whether only a rebuild helps.
     pub fn needs_rebuild(&self) -> bool {
         matches!(self, Self::NeedsRebuild { .. })
     }

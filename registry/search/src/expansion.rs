@@ -1,5 +1,4 @@
-//! Query expansion: other forms that count for a word of a query, namely synonyms, corrections of typing errors, and
-//! words with a prefix.
+//! Query expansion: synonyms, corrections of typing errors and words with a prefix count for a word of a query.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,21 +18,18 @@ use super::typing_errors::add_corrections;
 const MAX_BEGINNING: usize = 65_536;
 const MAX_BEGUN: usize = 64;
 
-/// The synonyms of this crate.
 static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| read(include_str!("synonyms.txt")));
 
-/// Synonym groups.
 #[derive(Default)]
 struct Synonyms {
-    /// The forms of the other words of its groups, for each stem that stands for a word alone.
+    /// By stem, for stems that identify a word: the forms of the other words in its groups.
     stems: HashMap<String, Vec<String>>,
-    /// The same for each inflection of the other words, whose stems mean something else: `local` is no localization.
+    /// The same by inflection, for words whose stem means something else: `local` is no localization.
     wholes: HashMap<String, Vec<String>>,
-    /// Phrases that are synonyms only as a whole, with the forms of the others.
+    /// Phrases that are synonyms only as a whole, with the forms of the other members.
     phrases: Vec<(Vec<String>, Vec<String>)>,
 }
 
-/// A member of a group.
 enum Member {
     Stem(String),
     Whole(Vec<String>),
@@ -41,7 +37,7 @@ enum Member {
 }
 
 impl Member {
-    /// Parses a member. Behind `=` is a word whose stem other words have as well.
+    /// A word after `=` has a stem that other words share.
     fn read(text: &str) -> Self {
         let text = text.trim();
         let (word, marked) = match text.strip_prefix('=') {
@@ -61,7 +57,6 @@ impl Member {
         }
     }
 
-    /// The forms by which texts with the member are found.
     fn forms(&self) -> Vec<String> {
         match self {
             Self::Stem(stem) => vec![stem.clone()],
@@ -70,7 +65,7 @@ impl Member {
     }
 }
 
-/// Whether a stem is the word without no more than its last letter, so that it is no other word's.
+/// Whether a stem is the word with at most its last letter removed, so that no other word has it.
 fn stands_alone(word: &str, stem: &str) -> bool {
     let ending = word.strip_prefix(stem.strip_suffix('i').unwrap_or(stem));
     word == stem || matches!(ending, Some("e" | "s" | "y"))
@@ -92,7 +87,6 @@ fn inflections(word: &str) -> Vec<String> {
     forms
 }
 
-/// Parses synonym groups, one per line.
 fn read(text: &str) -> Synonyms {
     let mut synonyms = Synonyms::default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -158,7 +152,6 @@ fn forms(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds to each word of a query the forms that count for it: synonyms, and corrections of typing errors.
 pub(super) fn expand(
     fields: &Fields,
     query: &mut QueryText,
@@ -169,8 +162,8 @@ pub(super) fn expand(
     add_corrections(fields, query, statistics)
 }
 
-/// Adds the stems of the query's languages that agents of the caller's class hold. Most agents are in another language, so
-/// such a stem is rare: it is weighed so that it tells no more than the word that it stems from.
+/// Adds the stems in the query's languages that agents of the caller's class hold. Most agents are in another language,
+/// so such a stem is rare; it is weighted to tell no more than the word it stems from.
 fn add_stems(
     fields: &Fields,
     query: &mut QueryText,
@@ -201,15 +194,13 @@ fn add_stems(
     Ok(())
 }
 
-/// Words that match a prefix of a query.
 pub(super) struct ExpandedPrefix {
     pub word: QueryWord,
-    /// Whether further words have the prefix, which do not count.
+    /// Whether further words have the prefix, which are ignored.
     pub cut: bool,
 }
 
-/// Expands a prefix to the words of visible agents that begin with it, ordered by the number of agents of the caller's
-/// class that hold them.
+/// Expands a prefix to words of visible agents, ordered by how many agents of the caller's class hold them.
 pub(super) fn beginning(
     searcher: &Searcher,
     fields: &Fields,
@@ -235,7 +226,7 @@ pub(super) fn beginning(
     for term in &terms {
         *bounds.entry(&bytes[term.text.clone()]).or_default() += u64::from(term.info.doc_freq);
     }
-    // The document frequency bounds the count of the class, so most forms need not be counted.
+    // The document frequency bounds the count in the class, so most forms need not be counted.
     let mut bounds: Vec<(Reverse<u64>, String)> = bounds
         .into_iter()
         .map(|(form, bound)| (Reverse(bound), form.to_owned()))

@@ -1,10 +1,9 @@
 //! Query wrapper whose parts can be explained even for documents that they do not match.
 //!
-//! tantivy explains a union by seeking each of its parts to the document, but a part that has already passed the
-//! document cannot seek back. This wrapper checks that first.
+//! tantivy explains a union by seeking each part to the document, but a part that has passed the document cannot seek
+//! back. This wrapper checks that first.
 //!
-//! tantivy's explanations also contain counts of agents. Those are removed, although everybody of the caller's class
-//! may find the counted agents.
+//! It also removes counts of agents from tantivy's explanations, even though callers may find the counted agents.
 
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
@@ -21,7 +20,7 @@ use super::rescore::RescoreGain;
 use super::schema::Fields;
 use super::search::PreparedQuery;
 
-/// A query that reports "does not match" for a document that it has passed, instead of seeking back.
+/// Reports "does not match" for a document that the query has passed, instead of seeking back.
 #[derive(Debug)]
 pub(super) struct Explained(pub Box<dyn Query>);
 
@@ -41,11 +40,10 @@ impl Query for Explained {
     }
 }
 
-/// Prefixes of the details that concern other agents than the explained one: document frequency, number of documents,
-/// mean length.
+/// Prefixes of details about other agents: document frequency, number of documents, mean length.
 const OF_OTHERS: [&str; 3] = ["n, ", "N, ", "avgdl, "];
 
-/// An explanation for the caller: all parts of the score, without counts of other agents.
+/// All parts of a score, without counts of other agents.
 pub(super) struct ShownExplanation(pub Explanation);
 
 impl Serialize for ShownExplanation {
@@ -67,10 +65,9 @@ fn conceal(explanation: &mut Value) {
     details.iter_mut().for_each(conceal);
 }
 
-/// The most terms of a query whose whole computation is shown; of one with more of them only those that matter most are.
+/// The most terms of a query whose computation is shown in full; beyond it only the terms that matter most are shown.
 const MAX_TERMS: usize = 64;
 
-/// What the explanations of a page's hits are computed from.
 #[derive(Clone, Copy)]
 pub(super) struct Explainer<'a> {
     prepared: &'a PreparedQuery,
@@ -78,15 +75,13 @@ pub(super) struct Explainer<'a> {
     /// Full-text query; `None` if full text does not count.
     words: Option<&'a dyn Weight>,
     highlighter: &'a Highlighter,
-    /// Whether the query has so few terms that its whole computation is shown.
     is_small: bool,
     /// Whether the computation is shown beside the sentences.
     computes: bool,
 }
 
 impl<'a> Explainer<'a> {
-    /// What explains the hits of a query, whose full text is `words` and whose words `highlighter` finds: in sentences, and
-    /// with the computation if `computes`.
+    /// Explains the hits of a query with the full text `words`: in sentences, and with the computation if `computes`.
     pub fn new(
         prepared: &'a PreparedQuery,
         fields: &'a Fields,
@@ -108,8 +103,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Explanation of a hit's score at this place of the order: the tree of its parts, and in `summary` the same in
-    /// sentences. `written` are all texts of the agent, as the index stores them.
+    /// Explains a hit's score at this position of the order: the tree of its parts, and in `summary` the same in
+    /// sentences. `written` holds all texts of the agent, as the index stores them.
     pub fn explain(
         &self,
         address: DocAddress,
@@ -137,7 +132,7 @@ impl<'a> Explainer<'a> {
         };
         let scored = reasons.score_words(&found)?;
         let score = first_score(place, added, blended);
-        // Sentences need the score of the words and not how it came about, which costs more than all the rest.
+        // Sentences need the words' score but not its computation, which costs more than all the rest.
         let known = weight.and(score).filter(|_| !self.computes);
         let words = match weight {
             None => None,
@@ -172,7 +167,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// The full-text score of a hit before it was rescored, if its place tells it.
+/// The full-text score of a hit before rescoring, if its position tells it.
 fn first_score(place: &SortValue, added: RescoreGain, blended: Option<Blended>) -> Option<Score> {
     let score = match (blended, place) {
         (Some(blended), _) => blended.words(),
@@ -182,7 +177,6 @@ fn first_score(place: &SortValue, added: RescoreGain, blended: Option<Blended>) 
     score.map(|score| score - added.sum())
 }
 
-/// Explanation of a score that includes the rescoring gain.
 fn with_added(first: Explanation, added: RescoreGain) -> Explanation {
     if added == RescoreGain::default() {
         return first;
@@ -242,8 +236,8 @@ impl Weight for ExplainedWeight {
     }
 }
 
-/// A scorer that is always positioned on a match. tantivy's intersection would otherwise leave a phrase between two
-/// matches, and then seek it to a document that it has passed.
+/// A scorer that is always on a match. tantivy's intersection would otherwise leave a phrase between two matches, and
+/// then seek it to a document that it has passed.
 struct SettledScorer(Box<dyn Scorer>);
 
 impl DocSet for SettledScorer {

@@ -1,4 +1,4 @@
-//! Query of a search: full-text matches and semantic neighbours, among the documents that pass a filter.
+//! The query of a search: full-text matches and semantic neighbors among the documents that pass a filter.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use super::filter::Filter;
 use super::meaning::NearAgents;
 use super::statistics::QueryStatistics;
 
-/// Fraction of documents, one in this many, below which the candidates of the filter drive the query: the text is
-/// tested for each candidate, instead of the filter for each match of the text.
+/// If at most one in this many documents passes the filter, these candidates drive the query: the text is tested for
+/// each candidate, instead of the filter for each match of the text.
 const FEW_CANDIDATES: u32 = 64;
 
-/// Query for the matches of a text, or for all documents, and for semantic neighbours, restricted by a filter.
+/// Query for the matches of a text, or for all documents, and for semantic neighbors, restricted by a filter.
 #[derive(Debug)]
 pub(super) struct FilteredQuery {
     text: Option<Box<dyn Query>>,
-    /// Statistics behind the scores; `None` if the text is not scored.
+    /// `None` if the text is not scored.
     statistics: Option<Arc<QueryStatistics>>,
     near: Option<Arc<NearAgents>>,
     filter: Filter,
 }
 
 impl FilteredQuery {
-    /// Query for matches of `text`, or for all documents without one, that pass `filter`. It has no scores.
+    /// Unscored query; without a text for all documents that pass `filter`.
     pub fn new(text: Option<Box<dyn Query>>, filter: Filter) -> Self {
         Self {
             text,
@@ -38,7 +38,6 @@ impl FilteredQuery {
         }
     }
 
-    /// The same query, scored by these statistics.
     pub fn scored_by(self, statistics: Arc<QueryStatistics>) -> Self {
         Self {
             statistics: Some(statistics),
@@ -46,10 +45,10 @@ impl FilteredQuery {
         }
     }
 
-    /// Query for matches of `text`, and for neighbours, that pass `filter`. A neighbour that is no match scores 0.
+    /// Query for matches and neighbors. A neighbor that is no match scores 0.
     pub fn or_near(text: Option<Box<dyn Query>>, near: Arc<NearAgents>, filter: Filter) -> Self {
         Self {
-            // The text must be explainable also for a document that is only a neighbour.
+            // The text must be explainable even for a document that is only a neighbor.
             text: text.map(|text| Box::new(Explained(text)) as Box<dyn Query>),
             statistics: None,
             near: Some(near),
@@ -71,7 +70,7 @@ impl Clone for FilteredQuery {
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        // The statistics that tantivy passes count the documents of the local segments, so they are replaced.
+        // The statistics that tantivy passes cover the local segments only, so they are replaced.
         let weight = |text: &dyn Query| match (&self.statistics, scoring) {
             (Some(statistics), EnableScoring::Enabled { searcher, .. }) => {
                 statistics.weight(text, searcher)
@@ -131,7 +130,7 @@ impl FilteredWeight {
         if score && near.peek().is_none() && !is_sparse {
             return scored(text.as_ref(), reader, among, callback);
         }
-        // Neighbours that are no matches of the text are merged in between, in ascending order.
+        // Neighbors that do not match the text are merged in ascending order.
         let mut matched = |document, score| {
             while let Some(near) = near.next_if(|near| *near <= document) {
                 if near < document {
@@ -166,8 +165,8 @@ impl FilteredWeight {
     }
 }
 
-/// Calls `callback` for each match of the text among these documents, with its score; without a set, for every match. Most
-/// searches have neither neighbours nor a filter that leaves anything out, and need no test of each match.
+/// Calls `callback` for each match of the text in this set, with its score; without a set, for every match. Most
+/// searches have neither neighbors nor a filter that excludes anything, and need no test per match.
 fn scored(
     text: &dyn Weight,
     reader: &SegmentReader,
@@ -185,7 +184,7 @@ fn scored(
 }
 
 impl Weight for FilteredWeight {
-    /// Scorer over a list of all matches, computed at once: searches need every match, and no caller a few.
+    /// Computes all matches at once, because searches need all of them.
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut matches = Vec::new();
         self.visit(reader, true, &mut |document, score| {
@@ -251,8 +250,7 @@ impl Weight for FilteredWeight {
         Ok(())
     }
 
-    /// Visits every match: block-max bounds, which could skip whole blocks, are based on other statistics than the
-    /// scores.
+    /// Visits every match: block-max bounds, which could skip whole blocks, rest on other statistics than the scores.
     fn for_each_pruning(
         &self,
         threshold: Score,
@@ -272,7 +270,6 @@ fn near_in_meaning() -> Explanation {
     Explanation::new("near in meaning", 0.0)
 }
 
-/// Scorer over a list of matches.
 struct ListedMatches {
     matches: Vec<(DocId, Score)>,
     place: usize,

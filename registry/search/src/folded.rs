@@ -1,4 +1,4 @@
-//! Folding of duplicates while matches are collected: of each group only its first matching member is kept.
+//! Folding of duplicates while matches are collected: only the first matching member of each group is kept.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,44 +9,39 @@ use tantivy::{DocAddress, DocId, SegmentOrdinal};
 use super::answer::{Duplicates, MAX_DUPLICATES};
 use super::groups::{Duplicate, GroupMember, Groups};
 
-/// Places of a group that are kept: the first one and the ones to list behind it.
+/// Places kept per group: the first one, and those to list behind it.
 const KEPT_PLACES: usize = MAX_DUPLICATES + 1;
 
-/// The matches of one segment that have duplicates.
+/// The matches of a segment that have duplicates.
 #[derive(Default)]
 pub(super) struct FoldedMatches {
-    /// Documents of the segment that have duplicates, ascending.
+    /// In ascending order of documents.
     duplicates: Arc<[Duplicate]>,
-    /// Position of the first one that has not been reached.
+    /// Index of the first one that was not reached yet.
     next: usize,
     groups: HashMap<u32, FoldedGroup>,
 }
 
-/// The matching members of one group.
 #[derive(Debug, Clone)]
 pub(super) struct FoldedGroup {
     pub head: GroupHead,
-    /// Place of the head.
     place: u32,
-    /// Number of members.
     count: u64,
-    /// The first [`KEPT_PLACES`] places, in any order.
+    /// The first [`KEPT_PLACES`], in any order.
     places: Vec<u32>,
 }
 
 /// The member that stands for a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupHead {
-    /// Number of its segment among those that were searched.
+    /// Position of its segment among the searched ones.
     pub segment: usize,
     pub document: DocId,
     pub rank: u64,
-    /// Whether it is a semantic neighbour.
     pub is_near: bool,
 }
 
 impl FoldedMatches {
-    /// Folds the matches of a segment.
     pub fn of(groups: Option<&Groups>, segment: SegmentOrdinal) -> Self {
         Self {
             duplicates: match groups {
@@ -57,7 +52,7 @@ impl FoldedMatches {
         }
     }
 
-    /// The group of this match, if it has one. Must be called with ascending documents.
+    /// The group of this match, if it has one. Documents must ascend between calls.
     pub fn next(&mut self, document: DocId) -> Option<Duplicate> {
         while let Some(duplicate) = self.duplicates.get(self.next) {
             if duplicate.document > document {
@@ -71,7 +66,6 @@ impl FoldedMatches {
         None
     }
 
-    /// Adds a match to its group.
     pub fn add(&mut self, duplicate: Duplicate, rank: u64, is_near: bool) {
         let one = FoldedGroup {
             head: GroupHead {
@@ -88,7 +82,6 @@ impl FoldedMatches {
     }
 }
 
-/// Adds members of a group to those that are known.
 fn join(groups: &mut HashMap<u32, FoldedGroup>, number: u32, members: FoldedGroup) {
     match groups.entry(number) {
         Entry::Vacant(entry) => {
@@ -99,7 +92,6 @@ fn join(groups: &mut HashMap<u32, FoldedGroup>, number: u32, members: FoldedGrou
 }
 
 impl FoldedGroup {
-    /// Adds further members of the group.
     fn join(&mut self, other: Self) {
         self.count += other.count;
         if other.place < self.place {
@@ -108,7 +100,6 @@ impl FoldedGroup {
         other.places.into_iter().for_each(|place| self.keep(place));
     }
 
-    /// Keeps a place, if it is among the first.
     fn keep(&mut self, place: u32) {
         if self.places.len() < KEPT_PLACES {
             self.places.push(place);
@@ -119,7 +110,7 @@ impl FoldedGroup {
         }
     }
 
-    /// The members without the head; `None` if it has none.
+    /// The members without the head; `None` if there are no others.
     fn duplicates(&self, members: &[GroupMember]) -> Option<Duplicates> {
         let count = self.count - 1;
         let mut places = self.places.clone();
@@ -135,12 +126,10 @@ impl FoldedGroup {
     }
 }
 
-/// The matching groups of all segments.
 #[derive(Debug, Default)]
 pub(super) struct FoldedGroups(HashMap<u32, FoldedGroup>);
 
 impl FoldedGroups {
-    /// Adds the groups of the segment with this number.
     pub fn add(&mut self, segment: usize, matches: FoldedMatches) {
         for (number, mut group) in matches.groups {
             group.head.segment = segment;
@@ -148,17 +137,14 @@ impl FoldedGroups {
         }
     }
 
-    /// The heads of all groups.
     pub fn heads(&self) -> impl Iterator<Item = GroupHead> {
         self.0.values().map(|group| group.head)
     }
 
-    /// Number of matches that are folded away.
     pub fn folded(&self) -> u64 {
         self.0.values().map(|group| group.count - 1).sum()
     }
 
-    /// The matching duplicates of a head, if it has any.
     pub fn duplicates(&self, groups: &Groups, head: DocAddress) -> Option<Duplicates> {
         let number = groups.find(head)?.group;
         self.0.get(&number)?.duplicates(groups.members(number))

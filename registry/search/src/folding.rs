@@ -1,15 +1,15 @@
-//! Folding: one form for the spellings of a word that a reader takes for the same.
+//! Folding: one form for spellings that a reader takes for the same word.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The first character of the block with the traditional characters, and the number of its characters.
+/// The first character of the block with traditional characters, and the number of its characters.
 const FIRST_IDEOGRAPH: u32 = 0x4e00;
 const IDEOGRAPHS: usize = 0x5200;
 
-/// The simplified form of each character of the block, or the character itself.
+/// By character of the block: its simplified form, or the character itself.
 static SIMPLIFIED: LazyLock<Vec<char>> = LazyLock::new(|| {
     let block = (FIRST_IDEOGRAPH..).take(IDEOGRAPHS);
     let mut simplified: Vec<char> = block.filter_map(char::from_u32).collect();
@@ -25,7 +25,6 @@ static SIMPLIFIED: LazyLock<Vec<char>> = LazyLock::new(|| {
     simplified
 });
 
-/// The place of a character in its block.
 fn place(letter: char) -> Option<usize> {
     let place = u32::from(letter).checked_sub(FIRST_IDEOGRAPH)?;
     usize::try_from(place)
@@ -33,7 +32,7 @@ fn place(letter: char) -> Option<usize> {
         .filter(|place| *place < IDEOGRAPHS)
 }
 
-/// The text in lower case, without accents, vowel signs of Arabic, width variants and traditional characters.
+/// Lower case, without accents, Arabic vowel signs, width variants and traditional characters.
 pub(super) fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -59,7 +58,7 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
             'ł' => plain.push('l'),
             'đ' => plain.push('d'),
             'ı' => plain.push('i'),
-            // Letters of Arabic that are written for each other.
+            // Arabic letters that are written for each other.
             'ٱ' => plain.push('ا'),
             'ى' | 'ی' => plain.push('ي'),
             'ک' => plain.push('ك'),
@@ -73,7 +72,7 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain.nfc().collect())
 }
 
-/// Accents, vowel signs and other marks of Arabic, and its stretched line.
+/// Accents, Arabic vowel signs and other marks, and the Arabic stretching line.
 fn is_left_out(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}')
 }

@@ -1,9 +1,8 @@
-//! Groups of duplicates in one state of the index: agents with the same key, in the order in which they stand for one
-//! another.
+//! Groups of duplicates in one state of the index: agents with the same key, in the order of preference.
 //!
-//! An agent's key is computed from the agent alone, so whether two agents are duplicates depends on no third one, which
-//! a caller may not see. The order within a group depends on the agents alone too, and not on a query: a copy cannot
-//! take the place of the first by its words.
+//! An agent's key is computed from the agent alone, so whether two agents are duplicates depends on no third agent,
+//! which a caller may not see. The order within a group does not depend on the query either: a copy cannot take the
+//! original's place by its words.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex};
@@ -16,7 +15,7 @@ use super::collect::AgentIds;
 use super::error::IndexError;
 use super::lock;
 
-/// Groups of one state of the index, computed at the first search that needs them.
+/// Computed at the first search that needs them.
 #[derive(Default)]
 pub(super) struct StateGroups(Mutex<Option<Arc<Groups>>>);
 
@@ -33,39 +32,35 @@ impl StateGroups {
     }
 }
 
-/// All groups of two or more agents.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// Their documents in each segment, ascending.
+    /// By segment, the documents with duplicates, ascending.
     segments: Vec<Arc<[Duplicate]>>,
-    /// Members of all groups, one group after the other, each in its order.
+    /// One group after the other, each in its order.
     members: Vec<GroupMember>,
     /// Start of each group among the members, and the end of the last one.
     starts: Vec<usize>,
 }
 
-/// A document that has duplicates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Duplicate {
     pub document: DocId,
-    /// Number of its group.
     pub group: u32,
     /// Its place in the order of the group, from 0.
     pub place: u32,
 }
 
-/// A member of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupMember {
     pub address: DocAddress,
     pub id: Uuid,
 }
 
-/// Order within groups of equal keys: better preference first, then the agent that was seen first.
+/// Order within groups of equal keys: higher preference first, then the agent seen first.
 type MemberOrder = (u64, Reverse<u64>, i64, Uuid);
 
 impl Groups {
-    /// Finds all groups. Sorting the keys takes 16 bytes of memory for each agent.
+    /// Finds all groups of two or more agents. Sorting the keys takes 16 bytes per agent.
     pub fn of(searcher: &Searcher) -> Result<Self, IndexError> {
         let readers = searcher.segment_readers();
         let columns = readers.iter().map(GroupColumns::open);
@@ -118,13 +113,12 @@ impl Groups {
         Ok(groups)
     }
 
-    /// The documents of a segment that have duplicates, ascending.
     pub fn documents(&self, segment: SegmentOrdinal) -> Arc<[Duplicate]> {
         let segment = self.segments.get(segment as usize);
         segment.cloned().unwrap_or_default()
     }
 
-    /// The group and place of a document; `None` if it has no duplicates.
+    /// `None` if the document has no duplicates.
     pub fn find(&self, address: DocAddress) -> Option<Duplicate> {
         let found = self.segments.get(address.segment_ord as usize)?;
         let place = found
@@ -133,7 +127,6 @@ impl Groups {
         found.get(place).copied()
     }
 
-    /// The members of a group in their order.
     pub fn members(&self, group: u32) -> &[GroupMember] {
         let group = group as usize;
         let bounds = self.starts.get(group).zip(self.starts.get(group + 1));
@@ -141,7 +134,6 @@ impl Groups {
     }
 }
 
-/// Columns of one segment that decide on groups.
 struct GroupColumns {
     high: Column<u64>,
     low: Column<u64>,

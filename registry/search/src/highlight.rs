@@ -1,4 +1,4 @@
-//! Highlights: positions of a query's words in an agent's texts, and the skills that contain them.
+//! Highlights: where the words of a query occur in an agent's texts, and which skills contain them.
 
 use std::ops::Range;
 
@@ -8,31 +8,26 @@ use super::beginnings::{Beginnings, Blocks};
 use super::languages::{Languages, unmarked};
 use super::layout::{TextKind, texts, written_languages};
 
-/// The most highlights of one hit.
 const MAX_HIGHLIGHTS: usize = 6;
 
-/// The most matched skills of one hit.
 const MAX_MATCHED_SKILLS: usize = 10;
 
-/// Length in bytes, about, of an excerpt from a longer text.
+/// Approximate bytes of an excerpt from a longer text.
 const FRAGMENT: usize = 160;
 
-/// Length in bytes, about, of the excerpt before its first match.
+/// Approximate bytes of the excerpt before its first match.
 const LEAD: usize = 40;
 
-/// The words of a query, prepared for finding them in many texts.
 pub(super) struct Highlighter {
-    /// All forms that match, each with the number of its word.
+    /// All matching forms, each with the number of its word.
     forms: Vec<(String, u32)>,
-    /// First two bytes of all forms; a run that begins with none of them needs no analysis.
+    /// The first two bytes of all forms; a run that begins with none of them needs no analysis.
     beginnings: Beginnings,
 }
 
-/// A skill that contains a word of the query.
 pub(super) struct MatchedSkill {
-    /// Its number among the skills of the agent.
+    /// Its index among the skills of the agent.
     pub number: usize,
-    /// Its id.
     pub id: String,
 }
 
@@ -56,7 +51,7 @@ static CLASSES: [u8; 256] = {
 };
 
 impl Highlighter {
-    /// Prepares the words, in their folded forms.
+    /// Takes words in their folded forms.
     pub fn new(words: &[QueryWord]) -> Self {
         let mut forms = Vec::new();
         let mut beginnings = Beginnings::none();
@@ -71,13 +66,12 @@ impl Highlighter {
         Self { forms, beginnings }
     }
 
-    /// Whether there are no words to find.
     pub fn is_empty(&self) -> bool {
         self.forms.is_empty()
     }
 
-    /// Finds the skills of an agent that contain a word, the one with most distinct words first, and its highlights if they
-    /// are wanted. Its texts are joined as by [`written`](super::layout::written).
+    /// Finds the skills of an agent that contain a word, the one with most distinct words first, and its highlights if
+    /// `highlighted`. The texts are joined as by [`written`](super::layout::written).
     pub fn find(&self, written: &str, highlighted: bool) -> (Vec<Highlight>, Vec<MatchedSkill>) {
         let mut highlights = Vec::new();
         let mut all: Vec<(TextKind, usize, &str)> = Vec::new();
@@ -89,12 +83,12 @@ impl Highlighter {
         }
         let languages = written_languages(written);
         all.drain(..usize::from(!languages.is_empty()));
-        // The agent's name is stored behind its skills but shown before them.
+        // The agent's name is stored after its skills but shown before them.
         if let Some(name) = all.iter().position(|(kind, ..)| *kind == TextKind::Name) {
             all[..=name].rotate_right(1);
         }
         let blocks = self.beginnings.blocks(written);
-        // Set of words in each skill, and the skill's id.
+        // By skill, the set of words in it, and its id.
         let mut skills: Vec<(u64, &str)> = Vec::new();
         for (kind, start, text) in all {
             if kind == TextKind::SkillId {
@@ -162,13 +156,13 @@ impl Highlighter {
         (ranges, words)
     }
 
-    /// Whether a text, which begins at `start` of all texts, may contain a word: most texts contain none, which its blocks
+    /// Whether a text, which begins at `start` of all texts, may contain a word. Most contain none, which its blocks
     /// and one pass over the bytes show.
     fn may_hold(&self, text: &str, start: usize, blocks: &Blocks) -> bool {
         (!text.is_ascii() || blocks.may_hold(start, text.len())) && self.may_hold_word(text)
     }
 
-    /// Whether a text may contain a word, by one pass over its bytes.
+    /// The same by one pass over its bytes.
     pub fn may_hold_word(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
@@ -177,7 +171,7 @@ impl Highlighter {
         let mut within = 0;
         for (at, byte) in bytes.iter().enumerate() {
             let class = CLASSES[usize::from(*byte)];
-            // A word begins here, or a part of one that is written in camel case.
+            // A word begins here, or a part of a camel-case word.
             let begins = class & (!within & WORD | CAPITAL) != 0;
             within = class;
             if begins && self.begins(&bytes[at..]) {
@@ -201,7 +195,6 @@ impl Highlighter {
                 .any(|at| self.begins(&bytes[at..]))
     }
 
-    /// Whether these bytes may begin with a word.
     fn begins(&self, bytes: &[u8]) -> bool {
         let second = bytes.get(1).copied().unwrap_or_default();
         let first = bytes.first();
@@ -224,13 +217,12 @@ impl Highlighter {
     }
 }
 
-/// The beginning of a form that every word with it shares.
+/// The beginning that a form shares with every word that has it.
 fn shared(form: &str) -> &[u8] {
     let shared = form.len().saturating_sub(2).clamp(1, 3).min(form.len());
     &form.as_bytes()[..shared]
 }
 
-/// Name of a kind of text in responses; `None` for a kind that is never shown.
 const fn field(kind: TextKind) -> Option<&'static str> {
     Some(match kind {
         TextKind::SkillId | TextKind::Languages => return None,
@@ -246,7 +238,6 @@ const fn field(kind: TextKind) -> Option<&'static str> {
     })
 }
 
-/// The excerpt of a text around its first match.
 fn fragment(
     field: &'static str,
     skill: Option<&str>,
@@ -262,7 +253,7 @@ fn fragment(
             first,
         );
         end = text.floor_char_boundary((start + FRAGMENT).min(text.len()));
-        // The end must not be within a match; and not within a word, unless the word alone fills the excerpt.
+        // The end must not be within a match, nor within a word unless the word alone fills the excerpt.
         if let Some(parted) = matches
             .iter()
             .find(|range| range.start < end && end < range.end)
@@ -296,7 +287,7 @@ fn fragment(
     }
 }
 
-/// The first start of a word between two offsets; `to` if there is none.
+/// The first start of a word in a range of offsets; `to` if there is none.
 fn word_start(text: &str, from: usize, to: usize) -> usize {
     if from == 0 {
         return 0;

@@ -1,5 +1,5 @@
-//! Search hints. If nothing was found: the filters that hide agents, and the words that no agent uses. For every
-//! search: the parts of the query that did not count, and whether nothing but weak hits was found.
+//! Search hints. Without hits: the filters that hide agents, and the words that no agent uses. For every search: the
+//! parts of the query that were ignored, and whether all hits are weak.
 
 use tantivy::collector::Count;
 use tantivy::query::Query;
@@ -19,7 +19,7 @@ use super::{IndexView, Inner};
 /// The most words looked up one by one after a search without hits.
 const MAX_WORDS: usize = 8;
 
-/// The name of the filters of which one must pass, in a hint.
+/// In a hint, the name of the filters one of which must pass.
 const WITHIN: &str = "collection";
 
 impl Hint {
@@ -41,7 +41,7 @@ struct Narrowing {
 }
 
 impl Inner {
-    /// Hints for a search with this many matches and this first hit. All counts are restricted to agents that the caller may see.
+    /// Hints for a search with this many matches and this first hit. Only agents that the caller may see are counted.
     pub(super) fn hints(
         &self,
         request: &SearchRequest,
@@ -50,7 +50,7 @@ impl Inner {
         first: Option<&HitRow>,
     ) -> Result<Vec<Hint>, IndexError> {
         let mut hints = what_did_not_count(prepared);
-        // Weak hits come last, so if the first one of all is weak, no other fits better.
+        // Weak hits come last, so if the first hit of all is weak, every hit is.
         if request.after.is_none() && first.is_some_and(|hit| hit.weak) {
             hints.push(Hint::of(HintKind::OnlyWeak, String::new()));
         }
@@ -66,7 +66,6 @@ impl Inner {
         Ok(hints)
     }
 
-    /// Number of matching agents that the caller may see.
     fn matches(
         &self,
         request: &SearchRequest,
@@ -78,7 +77,6 @@ impl Inner {
         Ok(view.searcher.search(&query, &Count)? as u64)
     }
 
-    /// Hints for the words that no visible agent uses.
     fn unknown_words(
         &self,
         request: &SearchRequest,
@@ -110,7 +108,7 @@ impl Inner {
         Ok(hints)
     }
 
-    /// Hints for the filters that each hide agents on their own; if none does, one hint for all filters together.
+    /// Filters that each hide agents on their own; if none does, one hint for all filters together.
     fn hiding_filters(
         &self,
         request: &SearchRequest,
@@ -155,7 +153,7 @@ impl Inner {
     }
 }
 
-/// Hints for parts of a query that were read differently than they look, or not in full.
+/// Parts of a query that were read differently than they look, or not in full.
 fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
     let mut hints = Vec::new();
     if prepared.query.cut {
@@ -174,7 +172,7 @@ fn what_did_not_count(prepared: &PreparedQuery) -> Vec<Hint> {
     hints
 }
 
-/// All filters, and all conditions and exclusions of the query, each with the search without it.
+/// Each filter, condition and exclusion, with the search without it.
 fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
     let used = filters.used().map(|(facet, _)| facet);
     let mut all: Vec<Narrowing> = used
@@ -226,7 +224,6 @@ fn narrowings(filters: &Filters, written: &ParsedQuery) -> Vec<Narrowing> {
     all
 }
 
-/// A value as written in the query syntax.
 fn quoted(value: &str) -> String {
     match value.contains(char::is_whitespace) {
         true => format!("\"{value}\""),

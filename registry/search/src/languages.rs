@@ -1,6 +1,6 @@
-//! Languages: in which a card or a question is written, by its function words, and the stems of its words in them.
+//! The languages of a card or query, told by function words, and the stems of words in them.
 //!
-//! Stems of one language are terms of their own, behind a mark, so that no word matches the stem of a word of another
+//! Stems of a language are terms of their own, after a mark, so that no word matches the stem of a word in another
 //! language. English, Russian and Arabic need no mark: every word of their scripts has one of these stems.
 
 use std::collections::HashMap;
@@ -12,7 +12,6 @@ use tantivy::termdict::TermDictionary;
 
 use super::folding::fold;
 
-/// A language whose words have stems of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     German,
@@ -33,7 +32,7 @@ impl Language {
         }
     }
 
-    /// The letter for the language in an index, and behind the mark of its stems.
+    /// The language's letter in an index, and after the mark of its stems.
     const fn letter(self) -> char {
         match self {
             Self::German => 'g',
@@ -51,7 +50,7 @@ impl Language {
 /// First character of the stems of a language; no word contains it.
 pub(super) const STEM_MARK: char = '\u{1}';
 
-/// The stem behind its mark and the letter of its language; the term itself if it has no mark.
+/// The stem without its mark and language letter; a term without a mark is returned unchanged.
 pub(super) fn unmarked(term: &str) -> &str {
     match term.strip_prefix(STEM_MARK) {
         Some(marked) => marked.get(1..).unwrap_or_default(),
@@ -59,14 +58,12 @@ pub(super) fn unmarked(term: &str) -> &str {
     }
 }
 
-/// A set of languages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Languages(u8);
 
 impl Languages {
-    /// No language but English.
+    /// Stands for English, which needs no mark.
     pub const NONE: Self = Self(0);
-    /// All languages.
     pub const ALL: Self = Self(0b1111);
 
     pub fn is_empty(self) -> bool {
@@ -78,20 +75,15 @@ impl Languages {
         all.filter(move |language| self.0 & language.bit() != 0)
     }
 
-    /// The languages of any of the sets.
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The languages of both sets.
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The languages of which a dictionary has a stem.
-    ///
-    /// # Errors
-    /// If the dictionary cannot be read.
+    /// The languages that a dictionary has stems of.
     pub fn in_dictionary(terms: &TermDictionary) -> io::Result<Self> {
         let mut found = Self::NONE;
         for language in Language::ALL {
@@ -104,20 +96,17 @@ impl Languages {
         Ok(found)
     }
 
-    /// The letters of the languages.
     pub fn letters(self) -> String {
         self.iter().map(Language::letter).collect()
     }
 
-    /// The languages with these letters.
     pub fn of_letters(letters: &str) -> Self {
         let named = |language: &Language| letters.contains(language.letter());
         let all = Language::ALL.into_iter().filter(named);
         Self(all.fold(0, |bits, language| bits | language.bit()))
     }
 
-    /// The stems of a word in these languages, behind their marks: of the word as it is written, and of its folded form,
-    /// because people leave out accents.
+    /// The marked stems of a word in these languages, as it is written and folded, because people leave out accents.
     pub fn stems(self, written: &str, folded: &str) -> Vec<String> {
         let mut stems = Vec::new();
         if self.is_empty() || !written.chars().next().is_some_and(is_latin) {
@@ -149,12 +138,12 @@ fn is_latin(letter: char) -> bool {
     letter.is_alphabetic() && letter < '\u{250}'
 }
 
-/// Stem of a word that needs no mark: English, Russian or Arabic, by its script. `None` if it equals the folded word.
+/// The unmarked stem of a word: English, Russian or Arabic, by its script. `None` if it equals the folded word.
 pub(super) fn stem(written: &str, folded: &str) -> Option<String> {
     let first = folded.chars().next()?;
     let stemmed = match first {
         'a'..='z' if folded.len() > 2 => Stemmer::new(Algorithm::English).stem(folded).into_owned(),
-        // The endings that the stemmer knows contain `й`, which the folded form has not.
+        // The endings that the stemmer knows contain `й`, which folding removes.
         '\u{430}'..='\u{44f}' => {
             let lower = written.to_lowercase().replace('ё', "е");
             fold(&Stemmer::new(Algorithm::Russian).stem(&lower)).into_owned()
@@ -165,19 +154,18 @@ pub(super) fn stem(written: &str, folded: &str) -> Option<String> {
     (stemmed != folded && !stemmed.is_empty()).then_some(stemmed)
 }
 
-/// What a function word tells.
+/// What a function word tells about the language.
 #[derive(Debug, Clone, Copy, Default)]
 struct FunctionWord {
-    /// The languages of which it is a function word.
+    /// The languages in which it is a function word.
     languages: u8,
-    /// Those of them that it tells: in no other language has it another meaning.
+    /// Those of them that it identifies: it has no meaning in any other language.
     told: u8,
-    /// Whether it is removed from every query: the English words, and those of other scripts.
+    /// Whether it is removed from every query: English words, and those of other scripts.
     always: bool,
     english: bool,
 }
 
-/// Function words by their folded forms.
 static WORDS: LazyLock<HashMap<String, FunctionWord>> =
     LazyLock::new(|| read(include_str!("stop_words.txt")));
 
@@ -210,29 +198,27 @@ fn read(text: &str) -> HashMap<String, FunctionWord> {
     words
 }
 
-/// Whether a folded word is a stop word in every query: English, or of a script that tells its language. Pairs of two
-/// hiragana are mostly endings.
+/// Whether a folded word is a stop word in every query: English, or of a script that identifies its language. Pairs of
+/// two hiragana are mostly endings.
 pub(super) fn is_stop_word(word: &str) -> bool {
     let hiragana = |letter| matches!(letter, '\u{3041}'..='\u{309f}');
     WORDS.get(word).is_some_and(|known| known.always)
         || (word.starts_with(hiragana) && word.chars().all(hiragana))
 }
 
-/// Whether a folded word is a stop word in one of these languages.
 pub(super) fn is_stop_word_of(languages: Languages, word: &str) -> bool {
     let known = WORDS.get(word);
     known.is_some_and(|known| known.languages & languages.0 != 0)
 }
 
-/// Counts of function words in a text.
 #[derive(Debug, Clone, Copy, Default)]
 struct Evidence {
     english: u32,
-    /// Words that are function words of this language alone.
+    /// Function words of this language alone.
     own: [u32; 4],
-    /// Those of them that no other language has in any sense.
+    /// Those of them that no other language has in any meaning.
     telling: [u32; 4],
-    /// Telling words of each language, those of several languages too.
+    /// Telling words, including those of several languages.
     shared: [u32; 4],
 }
 
@@ -260,7 +246,7 @@ impl Evidence {
     }
 }
 
-/// The languages with at least this count, and at least a quarter of the highest.
+/// The languages with at least `least`, and at least a quarter of the highest count.
 fn counted(counts: [u32; 4], least: u32) -> Languages {
     let most = counts.into_iter().max().unwrap_or_default();
     let told = |language: &Language| {
@@ -271,11 +257,11 @@ fn counted(counts: [u32; 4], least: u32) -> Languages {
     Languages(all.fold(0, |bits, language| bits | language.bit()))
 }
 
-/// The longest function word in bytes, and the most bytes of a text that are read.
+/// Bytes of the longest function word, and the most bytes of a text that are read.
 const LONGEST: usize = 16;
 const ENOUGH: usize = 8 * 1024;
 
-/// The languages of a card's texts. Names and keywords tell little, so a few sentences are needed.
+/// The languages of a card. Names and keywords tell little, so a few sentences are needed.
 pub(super) fn languages_of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Languages {
     let mut left = ENOUGH;
     let mut words = Vec::new();
@@ -291,24 +277,21 @@ pub(super) fn languages_of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> La
     }
     let evidence = Evidence::of(words.iter().map(AsRef::as_ref));
     let most = evidence.own.into_iter().max().unwrap_or_default();
-    // A few foreign names do not make an English card one of another language.
+    // A few foreign names do not make an English card one in another language.
     match most * 8 >= evidence.english {
         true => counted(evidence.own, 2),
         false => Languages::NONE,
     }
 }
 
-/// The languages of a query.
+/// The languages of a query: those in which its words may be, and those whose stop words are removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct QueryLanguages {
-    /// The languages in which its words may be.
     pub possible: Languages,
-    /// The languages in which it certainly is, whose stop words are removed.
     pub certain: Languages,
 }
 
-/// The languages of a query with these folded words: those that its function words tell; none if they are English; and
-/// any language if it has none.
+/// The languages that folded function words of a query tell: none if they are English, any if there are none.
 pub(super) fn languages_of_query<'a>(words: impl Iterator<Item = &'a str>) -> QueryLanguages {
     let evidence = Evidence::of(words);
     let telling = evidence.telling.into_iter().max().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Layout of an agent's texts in one field: the position of a word identifies its skill.
+//! Layout of an agent's texts in one field, where the position of a word identifies its skill.
 //!
-//! Each skill has a range of positions of its own, the agent's own texts have the range after the last skill, and texts
-//! outside the card's model the one after that. Words of names and tags are repeated at their positions, which gives them
-//! more weight; of the texts outside the model each word is kept once, which gives it less.
+//! Each skill has its own range of positions; the agent's own texts have the range after the last skill, and texts
+//! outside the card's model the one after that. Words of names and tags are repeated at their positions, which gives
+//! them more weight; in texts outside the model each word is kept once, which gives it less.
 
 use std::collections::HashSet;
 
@@ -15,21 +15,21 @@ use super::languages::{Languages, languages_of_texts};
 /// Bits of a position that number the words within a part.
 const PLACE_BITS: u32 = 12;
 
-/// The last position within a skill; all further words share it.
+/// The last position within a skill, which all further words share.
 const LAST_PLACE: usize = (1 << PLACE_BITS) - 2;
 
 /// The last position of the agent's own texts, counted from their first.
 const LAST_OWN: usize = ((OTHER_PART - MAX_SKILLS) << PLACE_BITS) - 2;
 
-/// Part of the agent that contains a position: the number of a skill, or one number for the agent's own texts.
+/// The part of an agent that contains a position: the index of a skill, or one number for the agent's own texts.
 pub(super) fn part_of(position: u32) -> u32 {
     position >> PLACE_BITS
 }
 
-/// Part of the texts outside the model. The agent's own texts, with at most a word for each byte, end before it.
+/// The part of the texts outside the model. The agent's own texts, with at most one word per byte, end before it.
 const OTHER_PART: usize = MAX_SKILLS + 1 + ((4 * MAX_TEXT_BYTES) >> PLACE_BITS) + 1;
 
-/// Whether a part is that of the texts outside the model, which count for less.
+/// Whether a part holds the texts outside the model, which count for less.
 pub(super) fn is_other(part: u32) -> bool {
     usize::try_from(part).is_ok_and(|part| part >= OTHER_PART)
 }
@@ -37,21 +37,19 @@ pub(super) fn is_other(part: u32) -> bool {
 /// Name of [`LayoutTokenizer`] in the schema.
 pub(super) const LAYOUT: &str = "layout";
 
-/// Texts of an agent, each within its limits.
+/// The texts of an agent, each within its limits.
 #[derive(Debug, Default)]
 pub(super) struct AgentTexts {
     pub name: String,
     pub description: String,
     pub provider: String,
-    /// Protocol features: capabilities, extensions, bindings, protocol versions, media types and authentication
-    /// schemes.
+    /// Capabilities, extensions, bindings, protocol versions, media types and authentication schemes.
     pub protocol: Vec<String>,
     pub skills: Vec<SkillText>,
-    /// Texts outside the card's model.
     pub other: Vec<String>,
 }
 
-/// Kind of a text of an agent. Each skill begins with its id, the agent itself with its name.
+/// Kind of a text. Each skill begins with its id, the agent itself with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     SkillId,
@@ -64,7 +62,7 @@ pub(super) enum TextKind {
     Provider,
     Protocol,
     Other,
-    /// The letters of the languages of the texts, before all of them; no text of the card.
+    /// The letters of the languages, before all texts; not a text of the card.
     Languages,
 }
 
@@ -83,7 +81,7 @@ impl TextKind {
         Self::Languages,
     ];
 
-    /// Repetitions of a word at its position.
+    /// How often a word is repeated at its position.
     pub const fn times(self) -> usize {
         match self {
             Self::Name => 3,
@@ -92,7 +90,7 @@ impl TextKind {
         }
     }
 
-    /// Whether the text belongs to a skill, and not to the agent itself.
+    /// Whether the text belongs to a skill rather than the agent itself.
     pub const fn is_of_skill(self) -> bool {
         !matches!(
             self,
@@ -105,7 +103,7 @@ impl TextKind {
         )
     }
 
-    /// Mark in front of a text of this kind: a control character that is no white space.
+    /// The mark before a text of this kind: a control character that is no white space.
     const fn mark(self) -> char {
         let number = self as u8;
         let white_space = if number < b'\t' {
@@ -125,7 +123,7 @@ impl TextKind {
     }
 }
 
-/// The first control character after tabulator, line ends and the like.
+/// The first control character after tab and line breaks.
 const AFTER_SPACES: u8 = b'\r' + 1;
 
 /// The mark of the last kind.
@@ -135,8 +133,8 @@ fn is_mark(byte: u8) -> bool {
     byte < b'\t' || matches!(byte, AFTER_SPACES | LAST_MARK)
 }
 
-/// Joins all texts, each behind its mark. The index stores this text, and several threads at once tokenise it while it
-/// is written. A mark within a text becomes a space, so no card can give its words the weight of another field.
+/// Joins all texts, each after its mark. The index stores the result, which several threads tokenize while it is
+/// written. A mark within a text becomes a space, so no card can give its words the weight of another field.
 pub(super) fn written(texts: &AgentTexts) -> String {
     let mut out = String::new();
     let languages = languages_of(texts);
@@ -166,7 +164,6 @@ pub(super) fn written(texts: &AgentTexts) -> String {
     out
 }
 
-/// The languages of an agent's sentences.
 fn languages_of(texts: &AgentTexts) -> Languages {
     let skills = texts.skills.iter();
     let skills =
@@ -200,7 +197,7 @@ pub(super) fn texts(written: &str) -> impl Iterator<Item = (TextKind, &str)> {
     })
 }
 
-/// Position of the first mark; the length if there is none. Blocks without any control character are passed as a whole.
+/// Offset of the first mark; the length if there is none. Blocks without any control character are skipped as a whole.
 fn next_mark(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     for (number, block) in bytes.chunks(BLOCK).enumerate() {
@@ -214,7 +211,6 @@ fn next_mark(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The languages of the texts that are joined in `written`.
 pub(super) fn written_languages(written: &str) -> Languages {
     match texts(written).next() {
         Some((TextKind::Languages, letters)) => Languages::of_letters(letters),
@@ -222,7 +218,7 @@ pub(super) fn written_languages(written: &str) -> Languages {
     }
 }
 
-/// Tokenizer of the joined texts of [`written`]: gives the words of all texts at their positions, ascending.
+/// Tokenizer of the joined texts of [`written`]: yields the words of all texts at their positions, ascending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LayoutTokenizer;
 
@@ -261,7 +257,6 @@ impl Tokenizer for LayoutTokenizer {
     }
 }
 
-/// Layout state of one part.
 #[derive(Default)]
 struct PartLayout {
     tokens: Vec<Token>,
@@ -279,7 +274,7 @@ impl PartLayout {
         self.last = last;
     }
 
-    /// Adds a text. One position behind it stays empty, so that no phrase matches across two texts.
+    /// Adds a text. The position after it stays empty, so that no phrase matches across two texts.
     fn add(&mut self, text: &str, times: usize) {
         let mut end = self.next;
         for piece in pieces(text, self.languages) {
@@ -297,7 +292,7 @@ impl PartLayout {
         self.next = end;
     }
 
-    /// Adds of a text the forms that are not among those seen.
+    /// Adds the forms of a text that are not in `seen`.
     fn add_new(&mut self, text: &str, seen: &mut HashSet<String>) {
         let first = self.tokens.len();
         self.add(text, 1);

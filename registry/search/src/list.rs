@@ -1,4 +1,4 @@
-//! Lists of agents in an order of several keys, up or down; a search orders by one.
+//! Lists of agents in an order of several keys, each ascending or descending; a search orders by one.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -16,44 +16,36 @@ use super::rendered::{rendered_entry, rendered_hit};
 use super::request::{Filters, MAX_LIMIT};
 use super::schema::IDENTIFIER;
 
-/// What a list is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKey {
-    /// The name, ignoring case and accents.
+    /// Ignoring case and accents.
     Name,
-    /// The time of the last change.
     Updated,
-    /// The time of being first seen.
     Created,
-    /// The identifier in catalogs.
     Identifier,
 }
 
-/// The keys there are: an order has each of them once at most.
+/// The number of keys; an order has each at most once.
 const KEYS: usize = 4;
 
-/// A list of agents.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// Filters that agents must pass.
     pub filters: Filters,
-    /// The caller's visibility labels.
     pub visible_to: Vec<String>,
-    /// Only agents first seen after this time, in microseconds since 1970 UTC.
+    /// Only agents first seen after this time; microseconds since 1970 UTC.
     pub created_after: Option<i64>,
-    /// Only agents changed after this time, in microseconds since 1970 UTC.
+    /// Only agents changed after this time; microseconds since 1970 UTC.
     pub updated_after: Option<i64>,
-    /// The keys of the order, each with whether it descends. The identifier, ascending, decides at last.
+    /// Each key with whether it descends. The identifier, ascending, decides last.
     pub order: Vec<(ListKey, bool)>,
-    /// The values of the last agent of the page before, one for each key of [`whole_order`](Self::whole_order).
+    /// The values of the previous page's last agent, one for each key of [`whole_order`](Self::whole_order).
     pub after: Option<Vec<ListValue>>,
-    /// The most agents returned, at most [`MAX_LIMIT`].
+    /// May be at most [`MAX_LIMIT`].
     pub limit: usize,
-    /// The most bytes of the agents returned, if they are bounded; there is at least one.
+    /// The most bytes of the agents returned, if bounded; there is at least one agent.
     pub max_bytes: Option<usize>,
 }
 
-/// A value that lists are ordered by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListValue {
     /// A folded name or an identifier.
@@ -62,30 +54,25 @@ pub enum ListValue {
     Time(i64),
 }
 
-/// One agent of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRow {
-    /// Its rendered hit, without the skills that are rendered apart.
+    /// The rendered hit, without skills that are rendered apart.
     pub hit: Vec<u8>,
-    /// The agent as it is rendered in catalogs; empty for one that they do not list.
+    /// As rendered for catalogs; empty for an agent that they do not list.
     pub entry: Vec<u8>,
-    /// Its place in the order, for [`ListRequest::after`].
+    /// Its position in the order, for [`ListRequest::after`].
     pub place: Vec<ListValue>,
 }
 
-/// A page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListAnswer {
-    /// The agents, in order.
     pub rows: Vec<ListRow>,
-    /// Number of all agents of the list.
     pub total: u64,
-    /// Whether a page follows.
     pub more: bool,
 }
 
 impl ListRequest {
-    /// The keys that decide, in order: those asked for, each only once, and the identifier.
+    /// The keys that decide, in order: the requested ones, each only once, and the identifier.
     pub fn whole_order(&self) -> Vec<(ListKey, bool)> {
         let mut order: Vec<(ListKey, bool)> = Vec::with_capacity(KEYS);
         let asked = self.order.iter().copied();
@@ -99,10 +86,7 @@ impl ListRequest {
 }
 
 impl Index {
-    /// A page of a list of agents.
-    ///
-    /// # Errors
-    /// As [`search`](Self::search); [`IndexError::Position`] for a position of another order.
+    /// Fails like [`search`](Self::search), and with [`IndexError::Position`] for a position in another order.
     pub fn list(&self, request: &ListRequest) -> Result<ListAnswer, IndexError> {
         if request.limit > MAX_LIMIT {
             return Err(IndexError::TooMany {
@@ -181,7 +165,7 @@ fn compare(order: &[(ListKey, bool)], one: &[ListValue], other: &[ListValue]) ->
     Ordering::Equal
 }
 
-/// The ranks of a document under the keys of an order; the smallest comes first.
+/// The ranks of a document under the keys of an order; the smallest come first.
 type Ranks = [u64; KEYS];
 
 struct ListCollector<'a> {
@@ -189,13 +173,12 @@ struct ListCollector<'a> {
     request: &'a ListRequest,
 }
 
-/// A key of the order in one segment.
 enum KeyColumn {
     Text(Option<StrColumn>),
     Time(Column<i64>),
 }
 
-/// The first documents of one segment, and how many match in all.
+/// The first documents of a segment, and the number of its matches.
 struct SegmentList {
     ordinal: SegmentOrdinal,
     keys: Vec<(KeyColumn, bool)>,
@@ -204,7 +187,7 @@ struct SegmentList {
     after: Option<Ranks>,
     top: usize,
     total: u64,
-    /// The largest ranks on top. Agents with equal ranks, those without an identifier, are in the order of their ids.
+    /// Largest ranks on top. Agents with equal ranks, which have no identifier, are ordered by id.
     first: BinaryHeap<(Ranks, uuid::Uuid, DocId)>,
 }
 
@@ -221,7 +204,7 @@ impl KeyColumn {
         })
     }
 
-    /// The rank of a document. Texts have even ranks, so that one that the segment does not have fits between two.
+    /// Texts have even ranks, so that a text that the segment does not have fits between two.
     fn rank(&self, document: DocId) -> u64 {
         match self {
             Self::Time(column) => tantivy::i64_to_u64(column.first(document).unwrap_or(i64::MIN)),
@@ -232,7 +215,6 @@ impl KeyColumn {
         }
     }
 
-    /// The rank of a value.
     fn rank_of(&self, value: &ListValue) -> std::io::Result<u64> {
         Ok(match (self, value) {
             (Self::Time(_), ListValue::Time(time)) => tantivy::i64_to_u64(*time),
@@ -248,7 +230,6 @@ impl KeyColumn {
         })
     }
 
-    /// The value of a document.
     fn value(&self, document: DocId) -> std::io::Result<ListValue> {
         Ok(match self {
             Self::Time(column) => ListValue::Time(column.first(document).unwrap_or(i64::MIN)),

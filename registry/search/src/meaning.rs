@@ -1,4 +1,4 @@
-//! Semantic matches: the agents whose vectors are nearest to a query's, a second source of matches beside full text.
+//! Semantic matches: the agents whose vectors are nearest to a query's, as a second source of matches beside full text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,21 @@ use super::filter::Filter;
 use super::request::Meaning;
 use crate::vectors::{NO_SLOT, Near, Similarity, SlotBits, Vectors};
 
-/// Memory in bytes for the slot tables; a table takes four bytes per document. Tables of segments that were merged away
-/// stay until they are evicted.
+/// Bytes for slot tables; a table takes four bytes per document. Tables of segments that were merged away stay until
+/// they are evicted.
 const SLOT_TABLES: u64 = 64 * 1024 * 1024;
 
-/// Number of nearest neighbours that match whatever their similarity.
+/// Number of nearest neighbors that match whatever their similarity.
 pub(super) const NEVER_CUT: usize = 20;
 
-/// Rank, from 0, of the nearest neighbour whose similarity counts as "no longer near".
+/// Rank, from 0, of the neighbor whose similarity counts as "no longer near".
 const FAR_RANK: usize = 49;
-/// Score of the neighbour at [`FAR_RANK`]. The nearest scores 1; the others lie between that and 0.
+/// Score of the neighbor at [`FAR_RANK`]. The nearest scores 1; the others lie between 1 and 0.
 const FAR_WORTH: Score = 0.01;
 
-/// Slot of each document by segment and by the number of the [`Vectors`].
+/// The slot of each document, by segment and by the number of the [`Vectors`].
 pub(super) type SlotTables = Cache<(u64, SegmentId), Arc<[u32]>>;
 
-/// Creates the empty cache of slot tables.
 pub(super) fn slot_tables() -> SlotTables {
     Cache::builder()
         .max_capacity(SLOT_TABLES)
@@ -37,7 +36,7 @@ pub(super) fn slot_tables() -> SlotTables {
         .build()
 }
 
-/// The slots of a segment's documents. All its ids are read once in the life of a segment.
+/// The slots of a segment's documents. The ids are read once in the lifetime of a segment.
 pub(super) fn slots(
     tables: &SlotTables,
     vectors: &Vectors,
@@ -55,26 +54,26 @@ pub(super) fn slots(
     Ok(slots)
 }
 
-/// Documents of one segment that are nearest neighbours, with their similarities, ascending by document.
+/// Nearest neighbors in a segment with their similarities, ascending by document.
 pub(super) type NearDocuments = Arc<[(DocId, Similarity)]>;
 
-/// Nearest neighbours of a query, as documents of one state of the index.
+/// The nearest neighbors of a query, as documents of one state of the index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearAgents {
-    /// Neighbours by segment; a segment without any has no entry.
+    /// A segment without neighbors has no entry.
     segments: HashMap<SegmentId, NearDocuments>,
-    /// Similarities that scale the scores: of the nearest neighbour; of the neighbour at [`FAR_RANK`], or the last one
-    /// before it; and the least for a neighbour to count.
+    /// Similarities that scale the scores: of the nearest neighbor; of the one at [`FAR_RANK`], or the last one before
+    /// it; and the least for a neighbor to count.
     best: f32,
     far: f32,
     cutoff: f32,
-    /// Similarities of all neighbours, descending.
+    /// Of all neighbors, descending.
     similarities: Vec<f32>,
 }
 
 impl NearAgents {
-    /// Finds the nearest neighbours of a query among the agents that pass `filter` and match `demands`. Neighbours below
-    /// the similarity cutoff are left out, except for the nearest [`NEVER_CUT`].
+    /// Finds the nearest neighbors of a query among the agents that pass `filter` and match `demands`. Those below the
+    /// similarity cutoff are left out, except for the nearest [`NEVER_CUT`].
     pub fn find(
         searcher: &Searcher,
         filter: &Filter,
@@ -134,7 +133,7 @@ impl NearAgents {
         Ok(meant)
     }
 
-    /// Creates an empty set of neighbours, scaled by the similarities of these, the nearest first.
+    /// An empty set of neighbors, scaled by these similarities, nearest first.
     fn of(near: &[Near], cutoff: f32) -> Self {
         let similarity = |near: &Near| near.similarity.mean();
         let far = near.get(FAR_RANK).or(near.last());
@@ -147,22 +146,20 @@ impl NearAgents {
         }
     }
 
-    /// Whether a neighbour reaches the similarity cutoff.
     pub fn is_close(&self, similarity: Similarity) -> bool {
         similarity.mean() >= self.cutoff
     }
 
-    /// Number of neighbours that are nearer than this similarity.
+    /// Number of neighbors nearer than this similarity.
     pub fn rank(&self, similarity: f32) -> usize {
         self.similarities.partition_point(|one| *one > similarity)
     }
 
-    /// The neighbours in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
+    /// The neighbors in a segment. All segments together have at most [`MAX_NEAREST`](crate::vectors::MAX_NEAREST).
     pub fn documents(&self, segment: SegmentId) -> NearDocuments {
         self.segments.get(&segment).cloned().unwrap_or_default()
     }
 
-    /// Similarity of a document; `None` if it is no neighbour.
     pub fn get(&self, segment: SegmentId, document: DocId) -> Option<Similarity> {
         let found = self.segments.get(&segment)?;
         let place = found
@@ -171,8 +168,7 @@ impl NearAgents {
         found.get(place).map(|(_, similarity)| *similarity)
     }
 
-    /// Score of a similarity relative to the other neighbours of this query, 0 to 1: 1 for the nearest, almost 0 for
-    /// the fiftieth, less for those behind it.
+    /// The score of a similarity among the query's neighbors: 1 for the nearest, almost 0 from the fiftieth on.
     pub fn worth(&self, similarity: f32) -> Score {
         let part = |value: f32, low: f32, high: f32| match high > low {
             true => ((value - low) / (high - low)).clamp(0.0, 1.0),
@@ -190,8 +186,7 @@ fn slot(slots: &[u32], document: DocId) -> u32 {
     slots.get(document as usize).copied().unwrap_or(NO_SLOT)
 }
 
-/// The documents of a segment whose slots are chosen, ascending. Few are, so most blocks of documents are passed as a
-/// whole.
+/// The documents of a segment whose slots are chosen, ascending. Most blocks of documents hold none, and are skipped.
 fn chosen_documents<'a>(
     slots: &'a [u32],
     chosen: &'a SlotBits,
@@ -208,7 +203,6 @@ fn chosen_documents<'a>(
         .map(|(document, _)| document)
 }
 
-/// The documents of a segment that match.
 fn matches(weight: &dyn Weight, reader: &SegmentReader) -> tantivy::Result<Bits> {
     let mut bits = Bits::none(reader.max_doc());
     weight.for_each_no_score(reader, &mut |documents| {

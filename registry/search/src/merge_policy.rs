@@ -1,33 +1,30 @@
-//! Which segments of a living index are merged: few remain, and a large one is rewritten only when others of its size have
-//! come or much of it was deleted.
+//! Decides which segments of a live index are merged, so that few remain, and a large one is rewritten only after
+//! others of its size have come or much of it was deleted.
 //!
-//! tantivy's own policy takes all segments below 10 000 agents for equally large, so that every eighth commit of a single
-//! agent rewrites them all.
+//! tantivy's own policy treats all segments below 10,000 agents as equally large, so that every eighth commit of a
+//! single agent would rewrite them all.
 
 use std::collections::BTreeMap;
 
 use tantivy::index::SegmentMeta;
 use tantivy::merge_policy::{MergeCandidate, MergePolicy};
 
-/// Agents from which a segment has a level of its own size; all smaller ones are of the lowest level, and cheap to merge.
+/// Agents from which a segment has a level by its size; all smaller ones are of the lowest level, and cheap to merge.
 const TINY: u32 = 256;
 
-/// Segments of the lowest level that are merged. Each commit adds one, and each merge has a fixed cost, so they are more
-/// than those of another level.
+/// Segments of the lowest level per merge. Each commit adds one and a merge has a fixed cost, so more than elsewhere.
 const TINY_SEGMENTS: usize = 8;
 
-/// Factor between the sizes of two levels, and number of segments of a level that are merged into one of the next: with more
-/// of them an agent is rewritten less often, and searches read more segments.
+/// Factor between the sizes of two levels, and the number of segments of a level that are merged into one of the next.
+/// With a larger one an agent is rewritten less often, and searches read more segments.
 const LEVEL_FACTOR: u32 = 4;
 
-/// Part of a segment, one in this many, that may be of deleted agents; with more of them it is rewritten alone.
+/// If more than one in this many agents of a segment are deleted, it is rewritten alone.
 const MOST_DELETED: u32 = 4;
 
-/// Merges segments of about the same size.
 #[derive(Debug)]
 pub(super) struct LevelMergePolicy;
 
-/// Agents of a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentSize {
     pub living: u32,
@@ -49,7 +46,7 @@ impl SegmentSize {
     }
 }
 
-/// The segments to merge with one another, each list by position.
+/// The segments to merge, each list by position.
 pub(super) fn merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
     let mut levels: BTreeMap<u32, usize> = BTreeMap::new();
     for segment in segments {
@@ -60,7 +57,7 @@ pub(super) fn merges(segments: &[SegmentSize]) -> Vec<Vec<usize>> {
         _ => *count >= LEVEL_FACTOR as usize,
     };
     let full = levels.iter().rev().find(|level| is_full(*level));
-    // Smaller segments are taken along: beside the others they cost little, and rise several levels at once.
+    // Smaller segments are included: beside the others they cost little, and rise several levels at once.
     let is_joined = |segment: &SegmentSize| full.is_some_and(|(full, _)| segment.level() <= *full);
     let places = |chosen: &dyn Fn(&SegmentSize) -> bool| -> Vec<usize> {
         let all = segments.iter().enumerate();

@@ -1,22 +1,20 @@
-//! Pairs of words that are adjacent in a query, and the score of their proximity in a document.
+//! Pairs of adjacent words in a query, and the score of their proximity in a document.
 
 use tantivy::Score;
 
 use super::analysis::QueryText;
 use super::layout::part_of;
 
-/// Greatest distance, in positions, at which two words are near each other.
+/// The greatest distance, in positions, at which two words are near each other.
 const NEAR: u32 = 5;
 
-/// Two words of a query, by their numbers.
 type Pair = (usize, usize);
 
-/// Pairs of words that are adjacent in a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs {
-    /// Pairs in which one word directly follows the other, stop words included.
+    /// Pairs in which one word directly follows the other, counting stop words.
     following: Vec<Pair>,
-    /// Pairs that have at most stop words between them.
+    /// Pairs with at most stop words between them.
     neighbours: Vec<Pair>,
 }
 
@@ -26,14 +24,14 @@ pub(super) type Places<'a> = (&'a [u32], Score);
 /// Proximity scores of a document, before weighting.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PairScores {
-    /// Score of the pairs that follow each other as in the query.
+    /// Of the pairs that follow each other as in the query.
     pub phrases: Score,
-    /// Score of the other pairs that are near each other; it falls with their distance.
+    /// Of the other pairs that are near each other; falls with their distance.
     pub near: Score,
 }
 
 impl Pairs {
-    /// The pairs of a query; a word without a number is in none.
+    /// A word without a number is in no pair.
     pub fn new(query: &QueryText, number_of: impl Fn(&str) -> Option<usize>) -> Self {
         let pairs = |words: &[(String, usize)]| {
             let mut pairs: Vec<Pair> = Vec::new();
@@ -56,7 +54,7 @@ impl Pairs {
     }
 
     /// Proximity scores of a document, where `forms` gives the positions of each form of a word in it. A pair scores as
-    /// much as its lower-weighted word, in the pair of forms that scores highest.
+    /// much as its lower-weighted word, in its best-scoring forms.
     pub fn together<'a, F>(&self, forms: impl Fn(usize) -> F) -> PairScores
     where
         F: Iterator<Item = Places<'a>>,
@@ -90,7 +88,7 @@ impl Pairs {
     }
 }
 
-/// Returns 1 if some position of the right word directly follows one of the left, otherwise 0.
+/// 1 if a position of the right word directly follows one of the left, otherwise 0.
 fn follows(left: &[u32], right: &[u32]) -> Score {
     let follows = |place: &u32| right.binary_search(&(place + 1)).is_ok();
     match left.iter().any(follows) {
@@ -99,8 +97,8 @@ fn follows(left: &[u32], right: &[u32]) -> Score {
     }
 }
 
-/// Closeness of two words: 1 if they are adjacent in either order, falling with the distance down to [`NEAR`]
-/// positions, and 0 beyond. Words of two different skills are never near each other.
+/// Closeness of two words: 1 if adjacent in either order, falling with the distance down to [`NEAR`] positions, and 0
+/// beyond. Words of two different skills are never near each other.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn nearness(left: &[u32], right: &[u32]) -> Score {
     let mut nearest: Option<u32> = None;

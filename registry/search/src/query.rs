@@ -1,4 +1,4 @@
-//! Construction of tantivy queries from a plain-language text, over the weighted text field.
+//! Builds tantivy queries from plain text, over the weighted text field.
 
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, DisjunctionMaxQuery, Occur, PhraseQuery,
@@ -15,7 +15,7 @@ use super::request::MAX_QUERY_WORDS;
 use super::schema::Fields;
 use super::syntax::{AnyOf, ParsedQuery, QueryPart};
 
-/// A query for words of which any may match.
+/// Any of the words may match.
 fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     let mut queries: Vec<Box<dyn Query>> =
         words.iter().map(|word| word_query(fields, word)).collect();
@@ -26,17 +26,14 @@ fn text_query(fields: &Fields, words: &[QueryWord]) -> Option<Box<dyn Query>> {
     }
 }
 
-/// Operands that matches must or must not satisfy, besides the optional words.
+/// What matches must or must not satisfy, besides the optional words.
 #[derive(Debug, Default)]
 struct Demands {
-    /// Operands that an agent must match.
     required: Vec<Box<dyn Query>>,
-    /// Operands that an agent must not match.
     excluded: Vec<Box<dyn Query>>,
 }
 
 impl Demands {
-    /// The query for the words, restricted by these demands.
     fn on(self, words: Option<Box<dyn Query>>) -> Option<Box<dyn Query>> {
         if self.required.is_empty() && self.excluded.is_empty() {
             return words;
@@ -50,7 +47,7 @@ impl Demands {
             true => Occur::Must,
             false => Occur::Should,
         };
-        // Next to demands the words are optional, and a missing one must be explained too.
+        // With demands the words are optional, and a missing one must be explained too.
         let words = words.map(|words| Box::new(Explained(words)) as Box<dyn Query>);
         parts.extend(words.map(|words| (words_alone, words)));
         let required = several(self.required, |all| Box::new(AllOf(all)));
@@ -60,7 +57,7 @@ impl Demands {
     }
 }
 
-/// A query with its expanded words; the expanded prefixes come last.
+/// A query with its expanded words; expanded prefixes come last.
 pub(super) struct TextQuery<'a> {
     pub fields: &'a Fields,
     pub written: &'a ParsedQuery,
@@ -68,8 +65,7 @@ pub(super) struct TextQuery<'a> {
 }
 
 impl TextQuery<'_> {
-    /// Query for the words under the demands of `written`, which may differ from those of the request; `None` if no
-    /// text is requested.
+    /// The words under the demands of `written`, which may differ from the request's; `None` if no text is requested.
     pub fn text(&self, written: &ParsedQuery) -> Option<Box<dyn Query>> {
         self.under_demands(written, text_query(self.fields, &self.query.words))
     }
@@ -91,8 +87,7 @@ impl TextQuery<'_> {
         demands.on(words)
     }
 
-    /// Query for the demands alone, without the words and without pure conditions, which are filters; `None` without
-    /// demands.
+    /// The demands alone, without pure conditions, which are filters; `None` without demands.
     pub fn demands(&self) -> Option<Box<dyn Query>> {
         self.under_demands(self.written, None)
     }
@@ -106,8 +101,7 @@ impl TextQuery<'_> {
         several(any, |any| Box::new(BooleanQuery::union(any)))
     }
 
-    /// Query for an operand. A word matches in every form that counts for it in the query, several words only in their
-    /// order.
+    /// A word matches in every form that counts for it in the query, several words only in their order.
     fn part(&self, part: &QueryPart) -> Option<Box<dyn Query>> {
         match part {
             QueryPart::Phrase(text) => phrase_query(self.fields, text, true),
@@ -136,10 +130,9 @@ impl TextQuery<'_> {
     }
 }
 
-/// Function that combines several queries.
 type Combine = fn(Vec<Box<dyn Query>>) -> Box<dyn Query>;
 
-/// One query for all of these, combined if there are several.
+/// The only query, or all of them combined; `None` without any.
 fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dyn Query>> {
     match queries.len() {
         0 | 1 => queries.pop(),
@@ -147,8 +140,7 @@ fn several(mut queries: Vec<Box<dyn Query>>, together: Combine) -> Option<Box<dy
     }
 }
 
-/// Phrase query for a text: in the exact forms if it was quoted, otherwise in the stemmed ones. `None` for a text
-/// without words.
+/// Phrase query: in exact forms if the text was quoted, otherwise in stemmed ones. `None` without words.
 fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Query>> {
     let mut terms: Vec<(usize, Term)> = asked_pieces(text)
         .map(|piece| {
@@ -168,7 +160,7 @@ fn phrase_query(fields: &Fields, text: &str, quoted: bool) -> Option<Box<dyn Que
     Some(Box::new(Explained(query)))
 }
 
-/// Query for one word, or any of its synonyms.
+/// One word, or any of its synonyms.
 pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
     let forms = word.weighed_forms();
     let mut any: Vec<Box<dyn Query>> = forms
@@ -180,7 +172,6 @@ pub(super) fn word_query(fields: &Fields, word: &QueryWord) -> Box<dyn Query> {
     Box::new(Explained(Box::new(DisjunctionMaxQuery::new(any))))
 }
 
-/// Query for one form, whose score has this weight.
 pub(super) fn form_query(fields: &Fields, form: &str, weight: Score) -> Box<dyn Query> {
     let term = Term::from_field_text(fields.text, form);
     let query = TermQuery::new(term, IndexRecordOption::WithFreqs);

@@ -1,8 +1,8 @@
 //! Order by relevance: the best candidates of the first scoring are rescored and come first, the others follow
 //! unchanged. Rescoring never reduces a score, so all pages together are one order by score.
 //!
-//! A candidate that covers too little of the query is weak, and comes after all others. If any of the candidates is weak,
-//! so are all matches behind them, so this keeps the order of the pages.
+//! A candidate that covers too little of the query is weak, and comes after all others. If any candidate is weak, so
+//! are all matches behind the candidates, which keeps the order across pages.
 
 use tantivy::{Score, Searcher, TantivyError};
 
@@ -65,8 +65,8 @@ pub(super) fn ranked(
     Ok(collected)
 }
 
-/// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. There the
-/// first scores alone make the order.
+/// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. The order
+/// there is by first score alone.
 fn behind(
     page: &PageCollector,
     after: &SortPosition,
@@ -90,7 +90,7 @@ fn behind(
     }
 }
 
-/// Marks those of the entries, none of them rescored, whose full-text score is below `enough` as weak.
+/// Marks entries, none of them rescored, whose full-text score is below `enough` as weak.
 pub(super) fn mark_weak(entries: &mut [PageEntry], enough: Score) {
     for entry in entries {
         entry.position.weak = entry.full_text_score() < enough;

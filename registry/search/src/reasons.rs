@@ -1,4 +1,4 @@
-//! Reasons for a score in words: one sentence for each part of it, whose figures add up to the score.
+//! Reasons for a score in words: one sentence for each part of it, whose numbers add up to the score.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,60 +17,51 @@ use super::statistics::QueryStatistics;
 
 /// The most members that a sentence names.
 const MAX_MEMBERS: usize = 3;
-/// The most characters of a skill's name in a sentence.
 const MAX_NAME_CHARS: usize = 60;
-/// The most forms of a query's words whose scores are computed for one hit.
+/// The most forms of a query's words whose scores are computed per hit.
 const MAX_SCORED_FORMS: usize = 32;
-/// The most terms in the computation of a score, where not all are shown.
+/// The most terms in a computation that does not show all of them.
 const MAX_MAIN_TERMS: usize = 16;
-/// The most bytes of an agent's texts in which the words of a query are looked for.
+/// The most bytes of an agent's texts that are searched for words of a query.
 const MAX_READ_BYTES: usize = 128 * 1024;
-/// Difference of two scores that is a rounding error.
+/// Scores that differ less are equal but for rounding.
 const ROUNDING: Score = 1e-3;
 
-/// What a score consists of.
 pub(super) struct ScoreParts {
-    /// Full-text score without what rescoring added; `None` if full text does not count.
+    /// Full-text score without the rescoring gain; `None` if full text does not count.
     pub words: Option<Score>,
     pub added: RescoreGain,
-    /// How it was combined with the semantic score.
     pub blended: Option<Blended>,
 }
 
-/// A document whose score is explained, and the query.
 pub(super) struct Reasons<'a> {
     pub fields: &'a Fields,
     pub searcher: &'a Searcher,
     pub statistics: &'a QueryStatistics,
     pub words: &'a [QueryWord],
-    /// The same words, by which most texts are told to have none of them without being analysed.
+    /// Finds the same words; rules out most texts without analysis.
     pub highlighter: &'a Highlighter,
     pub address: DocAddress,
     /// All texts of the agent, as the index stores them.
     pub written: &'a str,
 }
 
-/// A form of a word in the texts of an agent.
 #[derive(Default)]
 pub(super) struct FoundForm {
-    /// The word of the query as it is written in the text that has most of it, folded.
+    /// The word as spelled in the text that has most of it, folded.
     surface: String,
-    /// Members that contain it, each with the number of its occurrences, weighed as in the index.
+    /// Members that contain it, with its occurrences weighted as in the index.
     members: Vec<(Member, usize)>,
 }
 
-/// Member of an agent that contains a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Text(TextKind),
-    /// The skill with this number.
     Skill(usize),
 }
 
-/// The forms of a query's words that an agent has.
 pub(super) type FoundForms = HashMap<String, FoundForm>;
 
-/// A word of the query with the form that the agent has and that gives it its score.
 pub(super) struct ScoredWord<'a> {
     word: &'a QueryWord,
     form: &'a str,
@@ -80,7 +71,7 @@ pub(super) struct ScoredWord<'a> {
 }
 
 impl<'r> Reasons<'r> {
-    /// The words of the query that the agent has, in their order. Of more than [`MAX_SCORED_FORMS`] forms the rarest are scored.
+    /// The query's words that the agent has, in order; the rarest if they have over [`MAX_SCORED_FORMS`] forms.
     pub fn score_words<'a>(&self, found: &'a FoundForms) -> Result<Vec<ScoredWord<'a>>, IndexError>
     where
         'r: 'a,
@@ -127,7 +118,7 @@ impl<'r> Reasons<'r> {
         Ok(scored.into_iter().map(|(_, word)| word).collect())
     }
 
-    /// Estimates how much a form counts in a score: the more, the fewer agents have it.
+    /// Estimates how much a form counts in a score: the rarer, the more.
     fn estimate_weight(&self, form: &str, weight: Score) -> Result<Score, IndexError> {
         let term = Term::from_field_text(self.fields.text, form);
         let holders = self.statistics.doc_freq(&term)? as Score;
@@ -135,8 +126,7 @@ impl<'r> Reasons<'r> {
         Ok(weight * (1.0 + agents / (holders + 1.0)).ln())
     }
 
-    /// Explains a full-text score by the terms that matter most, and the sum of all others; without the score, by these terms
-    /// alone.
+    /// Explains a full-text score by the terms that matter most, and the sum of all others if the score is known.
     pub fn explain_main_terms(
         &self,
         words: &[ScoredWord<'_>],
@@ -161,7 +151,7 @@ impl<'r> Reasons<'r> {
         Ok(whole)
     }
 
-    /// The sentences, the first ones about the words of the query. Each figure is a part of the whole score.
+    /// The sentences, those about words first. Each number is a part of the whole score.
     pub fn sentences(&self, scored: &[ScoredWord<'_>], parts: &ScoreParts) -> Vec<String> {
         let words = parts.words.unwrap_or(0.0);
         let full_text = words + parts.added.sum();
@@ -181,7 +171,7 @@ impl<'r> Reasons<'r> {
             }
             if left.abs() > ROUNDING * (1.0 + words) {
                 let figure = figure(left);
-                // Prefixes, phrases and required parts, and words beyond the bounds of what is scored here.
+                // Prefixes, phrases and required parts, and words beyond what is scored here.
                 sentences.push(format!("other parts of the query match {figure}"));
             }
             let skill = |part: u32| Some(quoted(skills.get(part as usize)?));
@@ -198,7 +188,6 @@ impl<'r> Reasons<'r> {
         sentences
     }
 
-    /// Full-text score of a form in the document.
     fn score(&self, form: &str, weight: Score) -> Result<Option<Score>, IndexError> {
         let query = form_query(self.fields, form, weight);
         let weight = self.statistics.weight(query.as_ref(), self.searcher)?;
@@ -211,7 +200,7 @@ impl<'r> Reasons<'r> {
         Ok((scorer.doc() == document).then(|| scorer.score()))
     }
 
-    /// The forms of the query's words that the agent has in the first [`MAX_READ_BYTES`] of its texts.
+    /// The forms of the query's words in the first [`MAX_READ_BYTES`] of the agent's texts.
     pub fn find(&self) -> FoundForms {
         let forms = self.words.iter().flat_map(QueryWord::weighed_forms);
         let wanted: HashSet<&str> = forms.map(|(form, _)| form).collect();
@@ -263,7 +252,6 @@ impl<'r> Reasons<'r> {
 }
 
 impl ScoredWord<'_> {
-    /// Where the agent has the word.
     fn reason(&self, skills: &[String]) -> String {
         let (members, verb) = self.places.named(skills);
         let surface = quoted(&self.places.surface);
@@ -288,7 +276,7 @@ impl FoundForm {
         }
     }
 
-    /// The members with most occurrences, and the verb that goes with their number.
+    /// The members with most occurrences, and the verb that agrees with their number.
     fn named(&self, skills: &[String]) -> (String, &'static str) {
         let mut members: Vec<&(Member, usize)> = self.members.iter().collect();
         members.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -333,7 +321,7 @@ impl Member {
     }
 }
 
-/// A text in quotes, in one line and cut to a bounded length.
+/// Quotes a text, in one line and cut to a bounded length.
 pub(super) fn quoted(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line = line.join(" ");

@@ -12,10 +12,10 @@ use super::generation::{self, Generation};
 use super::stamp::{Stamp, fresh_folder, remove_others};
 use super::{Inner, WriterState, lock};
 
-/// A rebuild in progress. If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
+/// If it is dropped before [`finish`](Self::finish), or the process crashes, nothing changes.
 pub struct Rebuild {
     inner: Arc<Inner>,
-    /// Taken out when the new index begins to serve.
+    /// Taken when the new index begins to serve.
     generation: Option<Generation>,
     writer: Option<IndexWriter>,
 }
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Rebuild {
 
 impl Rebuild {
     pub(super) fn begin(inner: Arc<Inner>) -> Result<Self, IndexError> {
-        // Recorded changes are kept from now on: the state this ends with may be older than the serving one.
+        // Recorded changes are kept from now on: the rebuilt state may be older than the serving one.
         lock(&inner.view).overlay.keep(true);
         let mut rebuild = Self {
             inner,
@@ -50,13 +50,12 @@ impl Rebuild {
         let writer = generation.writer(inner.config.rebuild_threads, inner.config.rebuild_memory);
         rebuild.generation = Some(generation);
         let writer = rebuild.writer.insert(writer?);
-        // It merges fewer large segments: the others are merged when the new index is in use already.
+        // It merges fewer large segments: the others are merged once the new index is in use.
         writer.set_merge_policy(Box::new(LogMergePolicy::default()));
         Ok(rebuild)
     }
 
-    /// Adds agents; each agent must be added only once. After an error, for example a full disk, the rebuild cannot
-    /// continue.
+    /// Each agent must be added only once. After an error, such as a full disk, the rebuild cannot continue.
     pub fn add(&mut self, agents: Vec<Document>) -> Result<(), IndexError> {
         let writer = self.writer.as_ref().ok_or_else(stopped)?;
         generation::add(writer, &self.inner.fields, agents)
@@ -87,8 +86,7 @@ impl Rebuild {
         );
         let mut view = lock(&inner.view);
         view.overlay.keep(false);
-        // Together with the swap: a caller that reads the counter before a view of the index can attribute the damage
-        // it finds.
+        // Together with the swap, so that a caller that reads the counter before a view can attribute damage.
         view.damage = None;
         view.rebuilt += 1;
         let before = view.serve(serving);

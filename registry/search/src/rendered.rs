@@ -6,7 +6,7 @@ use tantivy::schema::Value as _;
 use super::document::MAX_SHOWN_SKILLS;
 use super::schema::{Fields, SKILL_SEPARATOR};
 
-/// A rendered hit with the skills that are rendered apart, of which it shows [`MAX_SHOWN_SKILLS`]: where there are more, those
+/// Adds to a rendered hit up to [`MAX_SHOWN_SKILLS`] of the skills that are rendered apart. If there are more, those
 /// with the `matched` numbers come first.
 pub(super) fn with_skills(
     hit: &[u8],
@@ -42,7 +42,6 @@ pub(super) fn with_skills(
     whole
 }
 
-/// The rendered hit of a stored document.
 pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
     let first = |field| stored.get_first(field);
     let text = first(fields.hit).and_then(|value| value.as_str());
@@ -54,7 +53,7 @@ pub(super) fn rendered_hit<'a>(stored: &'a TantivyDocument, fields: &Fields) -> 
     }
 }
 
-/// The entry of a stored document; empty where it has none.
+/// Empty if the document has no entry.
 pub(super) fn rendered_entry<'a>(stored: &'a TantivyDocument, fields: &Fields) -> &'a [u8] {
     let entry = stored.get_first(fields.entry);
     entry

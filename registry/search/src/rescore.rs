@@ -1,5 +1,5 @@
-//! Rescoring of the best candidates, from the positions of words: it adds the score of the best skill, of words that
-//! follow each other as in the query or are near each other, and of the stop words that the first scoring leaves out.
+//! Rescoring of the best candidates, from the positions of words. It adds scores for the best skill, for words that
+//! follow each other as in the query or are near each other, and for stop words, which the first scoring leaves out.
 //! Candidates that contain too little of the query are marked as weak.
 
 use std::collections::HashSet;
@@ -21,57 +21,51 @@ use super::seen::CountHolders as _;
 use super::statistics::Statistics;
 use super::syntax::ParsedQuery;
 
-/// Number of best candidates that are rescored.
 pub(super) const RESCORED: usize = 64;
 
-/// Weight of the best skill's score.
 const SKILL_WEIGHT: Score = 0.4;
 /// Weight of two words that follow each other as in the query.
 const PHRASE_WEIGHT: Score = 0.2;
-/// Weight of two words of the query that are adjacent, but not as in the query; the score falls with their distance,
-/// and is never as high as a phrase's.
+/// Weight of two adjacent words of the query that are near each other in another way; falls with their distance.
 const NEAR_WEIGHT: Score = 0.1;
 /// Weight of a word that occurs exactly as written, and not only by its stem.
 const WRITTEN_WEIGHT: Score = 0.1;
-/// Weight of a stop word relative to another word.
+/// Relative to another word.
 const STOP_WEIGHT: Score = 0.5;
 /// The most distinct stop words of a query that are scored.
 const MAX_STOP_WORDS: usize = 8;
 
-/// Part of a query's words, by their idf, from which a candidate covers the query; below it the candidate is weak.
+/// The share of a query's words, by idf, below which a candidate is weak.
 const COVERED: Score = 0.3;
-/// The same for a query of two words, of which one is enough unless the other says far more.
+/// The same for two words, of which one is enough unless the other says far more.
 const COVERED_OF_TWO: Score = 0.4;
 
-/// Part of the best score of the candidates that cover the query, from which a candidate is not weak either.
+/// The share of the best covering candidate's score from which a candidate is not weak either.
 const SPARED: Score = 0.7;
 
-/// BM25 parameters, the same as tantivy's.
 const K1: Score = 1.2;
 const B: Score = 0.75;
 
-/// A query, prepared for rescoring candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rescorer {
     words: Vec<ScoredWord>,
     pairs: Pairs,
     mean_length: Score,
-    /// Sum of the shares of words from which a candidate is not weak; 0 if none is.
+    /// Sum of word shares from which a candidate is not weak; 0 if none is weak.
     least: Score,
 }
 
 #[derive(Debug, Clone)]
 struct ScoredWord {
-    /// The word's own form first, then other forms that count for it; each with its weight times its idf.
+    /// The word's own forms first, then other forms that count for it, each with its weight times its idf.
     forms: Vec<(Term, Score)>,
-    /// Number of the word's own forms.
+    /// The number of the word's own forms.
     own: usize,
     kind: WordKind,
-    /// Share of a content word in the query: the idf of the form in which agents use it.
+    /// The share of a content word in the query: the idf of the form that agents use.
     share: Score,
 }
 
-/// Role of a word in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WordKind {
     Content,
@@ -80,11 +74,10 @@ enum WordKind {
     Written,
 }
 
-/// Score that rescoring adds to a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct RescoreGain {
     skill: Score,
-    /// The part that `skill` is of.
+    /// The part that `skill` belongs to.
     part: u32,
     phrases: Score,
     near: Score,
@@ -112,7 +105,7 @@ impl RescoreGain {
         .collect()
     }
 
-    /// The parts of the added score, as reasons in words; `skill` names the skill of a part of the agent.
+    /// The same as reasons in words; `skill` names the skill of a part of the agent.
     pub fn reasons(self, skill: impl Fn(u32) -> Option<String>) -> Vec<(String, Score)> {
         let best = match skill(self.part) {
             Some(name) => format!("of all parts skill {name} matches best"),
@@ -133,7 +126,6 @@ impl RescoreGain {
 }
 
 impl Rescorer {
-    /// Prepares a query; `None` if it has no words.
     pub fn new(
         statistics: &Statistics,
         fields: &Fields,
@@ -215,8 +207,8 @@ impl Rescorer {
         Ok(())
     }
 
-    /// First score below which matches behind these rescored candidates are weak. They are not examined word by word: if
-    /// any of the candidates is weak, all matches behind them are.
+    /// The first score below which matches behind these rescored candidates are weak. They are not examined word by
+    /// word: if any candidate is weak, all matches behind them are.
     pub fn enough_behind(&self, rescored: &[PageEntry]) -> Score {
         match rescored.iter().any(|entry| entry.position.weak) {
             true => Score::INFINITY,
@@ -224,8 +216,8 @@ impl Rescorer {
         }
     }
 
-    /// Maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often. Of the
-    /// forms of a word the most frequent one counts: a form that no agent holds promises nothing.
+    /// The maximum full-text score of the query: the limit of BM25 for an agent that contains every word very often. Of
+    /// a word's forms the most frequent one counts, because a form that no agent holds promises nothing.
     pub fn promise(&self) -> Score {
         let words = self
             .words
@@ -238,7 +230,7 @@ impl Rescorer {
         (K1 + 1.0) * worths.sum::<Score>()
     }
 
-    /// Adds the rescoring gain to these matches, and marks those that are weak. No score is ever reduced.
+    /// Adds the rescoring gain to these matches, and marks weak ones. No score is ever reduced.
     pub fn rescore(
         &self,
         searcher: &Searcher,
@@ -269,8 +261,8 @@ impl Rescorer {
         Ok(())
     }
 
-    /// A candidate that repeats few words of the query often can still be right, as its score says: it is not weak where it
-    /// would be among the candidates that cover the query.
+    /// A candidate that repeats few words of the query often can still be right: it is not weak if its score would
+    /// place it among the candidates that cover the query.
     fn spare_the_best(entries: &mut [PageEntry]) {
         let covering = entries.iter().filter(|entry| !entry.position.weak);
         let scores = covering.map(PageEntry::full_text_score);
@@ -283,23 +275,21 @@ impl Rescorer {
     }
 }
 
-/// Term frequency part of BM25: each further occurrence adds less of the word's idf.
+/// Term-frequency part of BM25: each further occurrence adds less of the word's idf.
 #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
 fn often(times: usize, length: Score) -> Score {
     let times = times as Score;
     times * (K1 + 1.0) / (times + K1 * length)
 }
 
-/// Postings of a form, and its weight.
 type FormPostings = (SegmentPostings, Score);
 
-/// The postings of one segment, read in ascending order.
 struct RescoredSegment<'a> {
     rescorer: &'a Rescorer,
-    /// The forms of each word that the segment contains, with their weights.
+    /// By word, the forms that the segment contains, with their weights.
     postings: Vec<Vec<FormPostings>>,
     lengths: FieldNormReader,
-    /// Positions in the current document, for each word and form.
+    /// Positions in the current document, by word and form.
     places: Vec<Vec<Vec<u32>>>,
 }
 
@@ -338,7 +328,6 @@ impl<'a> RescoredSegment<'a> {
         })
     }
 
-    /// Score that rescoring adds to a document; documents must ascend.
     #[expect(clippy::cast_precision_loss, reason = "a score is rough")]
     fn score(&mut self, document: DocId) -> RescoreGain {
         let words = self.rescorer.words.iter().zip(&mut self.postings);
@@ -387,7 +376,7 @@ impl<'a> RescoredSegment<'a> {
             .sum()
     }
 
-    /// The single skill, or the agent's own texts, with the highest score, and the score.
+    /// The skill, or the agent's own texts, with the highest score, and the score.
     fn best_part(&self) -> (u32, Score) {
         let mut parts: Vec<(u32, Score)> = Vec::new();
         for (_, forms, places) in self.words().filter(|(kind, ..)| *kind != WordKind::Written) {

@@ -1,4 +1,4 @@
-//! Running a search: filter, text, page, hits.
+//! Runs a search: filter, text, page, hits.
 
 use std::sync::Arc;
 
@@ -34,10 +34,9 @@ use super::syntax::{self, ParsedQuery};
 use super::visibility::MAX_LABELS;
 use super::{Index, IndexView, Inner};
 
-/// Number of words up to which a query consists of keywords, which rank full-text matches first.
+/// Queries of up to this many words are keywords, which rank full-text matches first.
 const SHORT_QUERY: usize = 2;
 
-/// The most hits that [`Index::lookup`] returns.
 const MAX_LOOKUP: usize = 100;
 
 /// A request compiled for one state of the index.
@@ -46,19 +45,16 @@ pub(super) struct PreparedQuery {
     pub query: QueryText,
     pub filter: Filter,
     pub text: Option<Box<dyn Query>>,
-    /// Statistics behind the scores.
     pub statistics: Arc<QueryStatistics>,
     pub rescorer: Option<Rescorer>,
-    /// The query as parsed.
     pub written: ParsedQuery,
-    /// Nearest neighbours to combine with the full-text matches, if requested.
+    /// Nearest neighbors to combine with the full-text matches, if requested.
     pub blend: Option<Blend>,
     /// Prefixes with more words than count.
     pub cut_prefixes: Vec<String>,
 }
 
 impl PreparedQuery {
-    /// Query for all matches.
     pub fn filtered(&self) -> FilteredQuery {
         let Some(blend) = &self.blend else {
             return self.words();
@@ -72,7 +68,7 @@ impl PreparedQuery {
         query.scored_by(Arc::clone(&self.statistics))
     }
 
-    /// Query that explains a hit's full-text score in this order; `None` if full text does not count in it.
+    /// Explains a hit's full-text score in this order; `None` if full text does not count in it.
     fn explained_words(&self, query: &FilteredQuery, order: Order) -> Option<FilteredQuery> {
         match &self.blend {
             // Only the order by relevance combines both scores.
@@ -81,7 +77,6 @@ impl PreparedQuery {
         }
     }
 
-    /// Query for the full-text matches, or for all agents without a text.
     fn words(&self) -> FilteredQuery {
         let words = self.text.as_ref().map(|words| words.box_clone());
         FilteredQuery::new(words, self.filter.clone()).scored_by(Arc::clone(&self.statistics))
@@ -89,7 +84,7 @@ impl PreparedQuery {
 }
 
 impl Inner {
-    /// Filter of these conditions for a caller with these labels.
+    /// The filter of these conditions for a caller with these labels.
     pub(super) fn filter(
         &self,
         view: &IndexView,
@@ -138,7 +133,7 @@ impl Inner {
             .as_deref()
             .filter(|_| request.sort == Sort::Relevance || request.explain);
         let scored_by = Arc::new(statistics.of_query(scored)?);
-        // Without a text every agent matches, so neighbours add nothing.
+        // Without a text every agent matches, so neighbors add nothing.
         let blend = match request.meaning.as_ref().filter(|_| text.is_some()) {
             Some(meaning) => Some(self.blend(meaning, &asked_text, &view.searcher, &filter)?),
             None => None,
@@ -156,8 +151,7 @@ impl Inner {
         })
     }
 
-    /// Expands the words of a query, and adds the words of its prefixes. Returns the prefixes with more words than
-    /// count.
+    /// Expands the words of a query and adds those of its prefixes. Returns the prefixes with more words than count.
     fn expand(
         &self,
         query: &mut QueryText,
@@ -185,7 +179,7 @@ impl Inner {
         Ok(cut_prefixes)
     }
 
-    /// Nearest neighbours of a query, and how they are combined with its full-text matches.
+    /// The nearest neighbors of a query, and how they are combined with its full-text matches.
     fn blend(
         &self,
         meaning: &Meaning,
@@ -210,7 +204,7 @@ impl Inner {
         })
     }
 
-    /// All conditions: of the filters and of the query syntax.
+    /// The conditions of the filters and of the query syntax.
     pub(super) fn conditions(
         &self,
         filters: &Filters,
@@ -222,8 +216,8 @@ impl Inner {
         Ok(asked)
     }
 
-    /// Hits of a page, as many of these as fit into the request's bytes. `explained` is set if explanations are requested;
-    /// inside it is the text query, if full text counts.
+    /// The hits of a page that fit into the request's bytes. `explained` is set if explanations are requested; inside
+    /// it is the text query, if full text counts.
     fn hits(
         &self,
         entries: Vec<PageEntry>,
@@ -251,7 +245,7 @@ impl Inner {
         Ok(page.hits)
     }
 
-    /// One hit of a page. `explain` is set if explanations are requested.
+    /// `explain` is set if explanations are requested.
     pub(super) fn hit(
         &self,
         searcher: &Searcher,
@@ -308,7 +302,6 @@ impl Inner {
     }
 }
 
-/// The collector of a request's page.
 fn collector(
     request: &SearchRequest,
     view: &IndexView,
@@ -332,12 +325,9 @@ fn collector(
 }
 
 impl Index {
-    /// Searches the index. Text is parsed tolerantly and never an error.
-    ///
-    /// # Errors
-    /// [`IndexError::NeedsRebuild`] without an index, [`IndexError::Behind`] if more agents changed than can be hidden,
-    /// [`IndexError::TooMany`] beyond a stated limit, [`IndexError::Position`] if [`after`](SearchRequest::after)
-    /// belongs to another sort order.
+    /// Searches the index. Text is parsed tolerantly and is never an error. Fails with [`IndexError::Behind`] if more
+    /// agents changed than can be hidden, with [`IndexError::TooMany`] beyond a limit, and with
+    /// [`IndexError::Position`] if [`after`](SearchRequest::after) belongs to another sort order.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, IndexError> {
         check_bounds(request)?;
         let inner = &*self.0;
@@ -389,10 +379,7 @@ impl Index {
         })
     }
 
-    /// Counts all matches of a search, whose page and facets are not looked at.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search).
+    /// Counts all matches; page and facets of the request are ignored.
     pub fn count(&self, request: &SearchRequest) -> Result<u64, IndexError> {
         check_bounds(request)?;
         let prepared = self.0.prepare(request)?;
@@ -403,12 +390,9 @@ impl Index {
         Ok(count as u64)
     }
 
-    /// Finds the agents with this exact key: the listed ones first, of these the most trusted, then the last changed.
-    /// Unreachable agents (`gone`) are included, because a caller that looks up an address needs to know, and so are
-    /// those not listed, for the few who see them.
-    ///
-    /// # Errors
-    /// The errors of [`search`](Self::search); [`IndexError::TooMany`] beyond 100 hits.
+    /// Finds the agents with this exact key: listed ones first, of these the most trusted, then the last changed.
+    /// Unreachable agents (`gone`) are included, because a caller that looks up an address needs to know; so are
+    /// unlisted ones, for the few who may see them.
     pub fn lookup(
         &self,
         key: &str,
@@ -425,7 +409,7 @@ impl Index {
         let fields = &inner.fields;
         let view = inner.view()?;
         let mut hits = Vec::new();
-        // From the highest trust level down; agents without a level come after them.
+        // From the highest trust level down; agents without a level come last.
         let levels = TrustLevel::ALL.iter().rev().map(|level| level.as_str());
         let levels = levels.chain(["none"]);
         let by_trust = levels.map(|level| vec![listed(fields), trusted(fields, level)]);
@@ -452,7 +436,6 @@ impl Index {
     }
 }
 
-/// Rejects a request beyond the limits.
 pub(super) fn check_bounds(request: &SearchRequest) -> Result<(), IndexError> {
     let labels = request.visible_to.len().max(request.class.len());
     for (asked, limit, what) in [

@@ -8,13 +8,10 @@ use super::analysis::TOKENIZER_VERSION;
 use super::error::IndexError;
 use super::schema::SCHEMA_VERSION;
 
-/// The stamp's file name.
 pub(super) const STAMP: &str = "CURRENT";
 
-/// Prefix of every folder's name.
 const FOLDER: &str = "generation-";
 
-/// Stamp of the folder in use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
     pub schema: u32,
@@ -23,7 +20,6 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Creates the stamp for a folder that this program built.
     pub fn of(folder: &str) -> Self {
         Self {
             schema: SCHEMA_VERSION,
@@ -32,7 +28,7 @@ impl Stamp {
         }
     }
 
-    /// Reads the stamp; the error is the reason why this program cannot use the index.
+    /// The error is the reason why this program cannot use the index.
     pub fn read(dir: &Path) -> Result<Self, String> {
         let text = match fs::read(dir.join(STAMP)) {
             Ok(text) => text,
@@ -55,7 +51,7 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Replaces the stamp atomically: a crash leaves the old or the new one, never half.
+    /// Replaces the stamp atomically: a crash leaves either the old or the new one.
     pub fn write(&self, dir: &Path) -> Result<(), IndexError> {
         let fresh = dir.join(format!("{STAMP}.new"));
         let put = || -> std::io::Result<()> {
@@ -80,7 +76,7 @@ fn number(folder: &str) -> Option<u64> {
     folder.strip_prefix(FOLDER)?.parse().ok()
 }
 
-/// Folders of generations in an index folder, with their numbers; empty if it cannot be read.
+/// The generations in an index folder, with their numbers; empty if it cannot be read.
 fn folders(dir: &Path) -> Vec<(u64, PathBuf)> {
     fs::read_dir(dir)
         .into_iter()
@@ -97,8 +93,8 @@ pub(super) fn fresh_folder(dir: &Path, in_use: Option<&str>) -> String {
     format!("{FOLDER}{}", last.map_or(1, |last| last.saturating_add(1)))
 }
 
-/// Removes the folders of unfinished rebuilds and of replaced generations. A folder that cannot be removed, because it
-/// is still mapped into memory, is removed at a later start.
+/// Removes the folders of unfinished rebuilds and of replaced generations. A folder that is still mapped into memory
+/// and cannot be removed is removed at a later start.
 pub(super) fn remove_others(dir: &Path, keep: &str) {
     for (_, path) in folders(dir) {
         if path.file_name().is_none_or(|name| name != keep)

@@ -1,10 +1,10 @@
 //! Parser of the optional query syntax: `"a phrase"`, `-not`, `both AND needed`, `one OR another`, `prefix*`,
 //! `tag:travel`, `skill:translate`, `provider:acme`.
 //!
-//! `AND` and `OR` join the operands beside them (words, phrases, prefixes and conditions alike) to one demand; `AND`
-//! binds tighter, and there are no brackets. No query is ever an error: text that is not valid syntax is read as plain
-//! words, and a hint reports that. In a sentence, recognised by stop words outside the quotes, an unjoined quotation is
-//! plain text: it demands nothing, and a hint reports that too.
+//! `AND` and `OR` join the operands beside them (words, phrases, prefixes and conditions alike) into one demand; `AND`
+//! binds tighter, and there are no parentheses. No query is ever an error: text that is not valid syntax is read as
+//! plain words, and a hint reports that. In a sentence, recognized by stop words outside the quotes, an unjoined
+//! quotation is plain text: it demands nothing, and a hint reports that too.
 
 use a2a_registry_domain::facet::Facet;
 
@@ -13,22 +13,20 @@ use super::asking::without_asking;
 use super::folding::fold;
 use super::languages::is_stop_word;
 
-/// The most phrases, exclusions, conditions, prefixes and joined words of one query; later ones are read as plain
-/// words.
+/// The most phrases, exclusions, conditions, prefixes and joined words of a query; later ones are read as plain words.
 const MAX_PARTS: usize = 16;
 
-/// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ParsedQuery {
-    /// Words to search for, both optional and required ones.
+    /// Words to search for, optional and required ones.
     pub words: String,
-    /// Demands, all of which must be met.
+    /// All of them must be met.
     pub demands: Vec<AnyOf>,
-    /// Demands that consist of conditions only; of each at least one condition must hold.
+    /// Demands that consist of conditions only; at least one condition of each must hold.
     pub conditions: Vec<Vec<(Facet, String)>>,
-    /// Words or phrases that matches must not contain.
+    /// What matches must not contain.
     pub excluded: Vec<QueryPart>,
-    /// Distinct prefixes to search for, both optional and required ones.
+    /// Distinct prefixes to search for, optional and required ones.
     pub prefixes: Vec<String>,
     /// Whether some text looked like syntax but was not valid.
     pub misread: bool,
@@ -36,23 +34,19 @@ pub(super) struct ParsedQuery {
     pub said: Option<String>,
 }
 
-/// An operand of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QueryPart {
     /// Words that follow each other, in any of their forms.
     Words(String),
     /// Words that follow each other exactly as written.
     Phrase(String),
-    /// Prefix of a word.
     Beginning(String),
-    /// Value of a field.
     Condition(Facet, String),
 }
 
-/// A demand in disjunctive form: at least one of these groups must match, with all its operands.
+/// A demand in disjunctive form: all operands of at least one of these groups must match.
 pub(super) type AnyOf = Vec<Vec<QueryPart>>;
 
-/// One token of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token<'a> {
     negated: bool,
@@ -61,17 +55,15 @@ struct Token<'a> {
     quoted: bool,
 }
 
-/// Operator between two tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     And,
     Or,
 }
 
-/// Joined tokens, grouped like the operands of [`AnyOf`]; most often a single token.
+/// Joined tokens, grouped like the operands of [`AnyOf`]; usually a single token.
 type Chain<'t, 'a> = Vec<Vec<&'t Token<'a>>>;
 
-/// Parses a query.
 pub(super) fn read(text: &str) -> ParsedQuery {
     let (tokens, torn) = tokens(text);
     let (chains, dangling) = chains(&tokens);
@@ -95,20 +87,16 @@ pub(super) fn read(text: &str) -> ParsedQuery {
     reader.written
 }
 
-/// Words of a query, both required and optional ones, without those that only ask for an agent; `None` if it searches for
-/// no word.
+/// The searched words of a query, without those that only ask for an agent; `None` if there are none.
 pub fn asked_text(query: &str) -> Option<String> {
     let words = read(query).words;
     has_word(&words).then(|| without_asking(words.trim()).to_owned())
 }
 
-/// Parser state.
 #[derive(Default)]
 struct Reader {
     written: ParsedQuery,
-    /// Whether the query is a sentence.
     sentence: bool,
-    /// Number of operands so far.
     parts: usize,
 }
 
@@ -124,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Adds groups joined by `OR`. An invalid operand, for example an exclusion, makes all of them plain words.
+    /// Adds groups joined by `OR`. An invalid operand, such as an exclusion, makes all of them plain words.
     fn take_any(&mut self, chain: &Chain<'_, '_>, groups: &[Vec<&Token<'_>>]) {
         let parts = |group: &Vec<&Token<'_>>| -> Option<Vec<QueryPart>> {
             let tokens = group.iter();
@@ -173,8 +161,7 @@ impl Reader {
         if token.negated {
             self.parts += 1;
             self.written.excluded.push(match part {
-                // The index may hold too many words with a prefix to exclude them all, so only the word itself is
-                // excluded.
+                // Too many words may have a prefix to exclude them all, so only the word itself is excluded.
                 QueryPart::Beginning(word) => {
                     self.written.misread = true;
                     QueryPart::Words(word)
@@ -201,7 +188,6 @@ impl Reader {
         }
     }
 
-    /// Adds joined tokens as plain words.
     fn misread(&mut self, chain: &Chain<'_, '_>) {
         self.written.misread = true;
         for token in chain.iter().flatten() {
@@ -254,23 +240,21 @@ impl Token<'_> {
         !self.quoted && (self.text.starts_with('(') || self.text.ends_with(')'))
     }
 
-    /// Whether the token looks like a prefix or a condition but is not a valid one.
     fn is_torn(&self) -> bool {
         let starred = self.field.is_none() && !self.quoted && self.text.ends_with('*');
         let empty = self.field.and_then(condition).is_some() && self.text.is_empty();
         empty || (starred && !matches!(self.part(), Some(QueryPart::Beginning(_))))
     }
 
-    /// The token's words, read without syntax.
     fn words(&self) -> String {
         match self.field {
-            // Not one of the condition fields: two words with a colon between, for example in a URL or a time.
+            // Not one of the condition fields: two words with a colon between them, as in a URL or a time.
             Some(field) => format!("{field} {}", self.text),
             None => self.text.to_owned(),
         }
     }
 
-    /// The token as an operand; `None` if it contains no word.
+    /// `None` if the token contains no word.
     fn part(&self) -> Option<QueryPart> {
         if let Some(facet) = self.field.and_then(condition) {
             let value = self.text.trim();
@@ -327,7 +311,7 @@ fn chains<'t, 'a>(tokens: &'t [Token<'a>]) -> (Vec<Chain<'t, 'a>>, bool) {
     (chains, dangling)
 }
 
-/// Splits a text into tokens; also returns whether a quote was left open.
+/// Also returns whether a quote was left open.
 fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -359,7 +343,7 @@ fn tokens(text: &str) -> (Vec<Token<'_>>, bool) {
                 }
             },
             None => {
-                // Quotes within a word, for example in a piece of JSON, are not a quotation.
+                // Quotes within a word, as in a piece of JSON, are not a quotation.
                 let end = rest.find(char::is_whitespace);
                 let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
                 (word, false, after)

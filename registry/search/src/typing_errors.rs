@@ -13,21 +13,20 @@ use super::schema::Fields;
 use super::seen::{CountHolders, SeenAgents, VisibleAgents};
 use super::statistics::Statistics;
 
-/// The shortest word, in letters, that may be a typing error.
+/// Shorter words, in letters, are not corrected.
 const LEAST_LETTERS: usize = 5;
 
-/// The most words of one query that are corrected.
 const MAX_MISTYPED: usize = 8;
 
-/// The most corrections of one word; the most used ones count.
+/// The most corrections of a word; the most used ones count.
 const MAX_CORRECTIONS: usize = 8;
 
-/// Number of holders up to which a word may be a typing error, of the caller or in the cards themselves; or one in
-/// [`RARE_AMONG`] agents, if that is more. More frequent words are not checked for similar ones.
+/// The most holders of a word that may be a typing error, the caller's or the cards' own; or one in [`RARE_AMONG`]
+/// agents, if that is more. More frequent words are not checked for similar ones.
 const RARE: u64 = 2;
 const RARE_AMONG: u64 = 10_000;
 
-/// Factor by which a correction must be more frequent than a rare word. Two words that are both in use differ less.
+/// How much more frequent than a rare word its correction must be. Two words that are both in use differ less.
 const FAR_MORE: u64 = 20;
 
 /// The most typing errors between a word and a suggested similar one, and the most suggestions.
@@ -38,7 +37,7 @@ const MAX_NEAR: usize = 3;
 const MAX_LOOKED_AT: usize = 1_024;
 
 /// Adds corrections to each word that may be a typing error: if no agent of the caller's class holds the word, all
-/// similar words in use; if hardly any does, the far more frequent ones. Matches of the word itself remain, and rank
+/// similar words in use; if hardly any does, only far more frequent ones. Matches of the word itself remain, and rank
 /// first.
 pub(super) fn add_corrections(
     fields: &Fields,
@@ -69,7 +68,7 @@ pub(super) fn add_corrections(
     Ok(())
 }
 
-/// Corrections of this word, which this many agents hold.
+/// Corrections of a word that this many agents hold.
 fn corrections(
     fields: &Fields,
     word: &QueryWord,
@@ -94,8 +93,7 @@ fn is_long(word: &str) -> bool {
     word.chars().nth(LEAST_LETTERS - 1).is_some()
 }
 
-/// Similar words that visible agents hold, suggested to a caller who found nothing. Of the forms of a word only the
-/// longest is suggested.
+/// Similar words that visible agents hold, for a caller who found nothing; of the forms of a word only the longest.
 pub(super) fn near(
     searcher: &Searcher,
     fields: &Fields,
@@ -117,7 +115,7 @@ pub(super) fn near(
     Ok(near.take(MAX_NEAR).collect())
 }
 
-/// Keeps the forms that at least this many agents hold.
+/// Keeps the forms that at least `least` agents hold.
 fn used(
     fields: &Fields,
     forms: Vec<String>,
@@ -134,7 +132,6 @@ fn used(
     Ok(used)
 }
 
-/// Sorts these forms by the number of agents that hold them, the most frequent first.
 fn most_used(
     fields: &Fields,
     forms: Vec<String>,
@@ -151,8 +148,8 @@ fn most_used(
     Ok(counted.into_iter().map(|(_, form)| form).collect())
 }
 
-/// Terms within this many typing errors of these forms (an inserted, deleted or replaced letter, or two transposed
-/// ones) that agents of a set hold, in alphabetical order.
+/// Terms that agents of a set hold, and that differ from these forms by at most this many typing errors (a letter
+/// inserted, deleted or replaced, or two transposed), in alphabetical order.
 fn written_nearly(
     agents: &SeenAgents<'_>,
     fields: &Fields,
@@ -172,7 +169,7 @@ fn written_nearly(
             .terms
             .iter()
             .map(|term| &found.bytes[term.text.clone()]);
-        // Stems of a language are no words.
+        // Stems of a language are not words.
         let words = terms.filter(|term| !term.starts_with(STEM_MARK));
         near.extend(words.map(str::to_owned));
     }

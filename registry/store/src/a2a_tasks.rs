@@ -1,4 +1,4 @@
-//! The tasks that the registry does for clients of A2A. Each belongs to an account, or to nobody.
+//! Tasks of A2A clients. Each belongs to an account, or was started without one.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,18 @@ use super::entity::a2a_task::{Column, Entity, Model};
 use super::rows::can_be_stored;
 use super::{Handle, Kept, StoreError, Write};
 
-/// Tasks deleted in one statement.
 const DELETED_AT_ONCE: u64 = 500;
 
-/// Which tasks of an account a list has.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
-    /// Those of this conversation.
     pub context: Option<String>,
-    /// Those in this state.
     pub state: Option<TaskState>,
-    /// Those that came into their state then or later; microseconds.
+    /// Only tasks whose state changed at or after this time; microseconds.
     pub since: Option<i64>,
 }
 
 impl TaskFilter {
-    /// Whether any task can pass: no conversation has a name that cannot be stored.
+    /// No stored conversation has a name that cannot be stored.
     fn can_pass(&self) -> bool {
         self.context.as_deref().is_none_or(can_be_stored)
     }
@@ -38,49 +34,42 @@ impl TaskFilter {
 /// Which of the large columns of a task are read. The request for the next page never is.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskColumns {
-    /// Whether the history is; else it is empty.
+    /// Otherwise the history is empty.
     pub history: bool,
-    /// The outcomes of tasks in these states; others have none.
+    /// The states of tasks whose outcomes are read; other tasks come without theirs.
     pub outcomes: &'static [TaskState],
 }
 
-/// The place of a task in a list, and what it takes to read it.
+/// The position of a task in a list, and the size of its columns.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct TaskHead {
-    /// Its identifier.
     pub id: Uuid,
-    /// When it came into its state; microseconds.
+    /// When its state last changed; microseconds.
     pub updated_at: i64,
-    /// Bytes of its large columns, as far as they are read.
+    /// Bytes of those large columns that are read.
     pub bytes: i64,
 }
 
-/// How many tasks are kept.
+/// The most tasks that are kept.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskBounds {
-    /// Of one account.
+    /// The bound for each account.
     pub account: u64,
-    /// Of one sender without an account.
+    /// The bound for each sender without an account.
     pub sender: u64,
-    /// Of all senders without an account.
+    /// The bound for all senders without an account together.
     pub anonymous: u64,
 }
 
-/// Whose tasks are counted together: those of an account, or of a sender without one.
+/// Tasks are counted by account, or without one by sender.
 type Holder = (Option<Uuid>, Option<i64>);
 
-/// What changes about a task.
 #[derive(Debug, Clone)]
 pub struct TaskChange {
-    /// Its state.
     pub state: TaskState,
-    /// The messages of its client, where there are others.
     pub history: Option<String>,
-    /// What came of it.
     pub outcome: Option<String>,
-    /// The request for the next page of its search.
     pub more: Option<String>,
-    /// When; microseconds.
     pub at: i64,
 }
 
@@ -98,7 +87,6 @@ const fn holder(row: &Model) -> Holder {
     }
 }
 
-/// The identifiers of the tasks that are counted together.
 fn held((account, sender): Holder) -> Select<Entity> {
     let all = Entity::find()
         .select_only()
@@ -127,7 +115,7 @@ fn listed(account: Uuid, filter: &TaskFilter, now: i64) -> Select<Entity> {
     query
 }
 
-/// The task with that identifier, of that account or of nobody, which has not expired.
+/// The unexpired task with that identifier, if it belongs to that account, or to none where `account` is `None`.
 pub async fn task_of(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -140,7 +128,7 @@ pub async fn task_of(
     Ok(found.one(on.connection()).await?)
 }
 
-/// The state of such a task, and since when it is in it; microseconds.
+/// The state of such a task, and when it changed last; microseconds.
 pub async fn task_state_of(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -155,7 +143,7 @@ pub async fn task_state_of(
     Ok(found.into_tuple().one(on.connection()).await?)
 }
 
-/// The tasks of an account behind a position, the one that changed last first: their heads.
+/// The heads of an account's tasks after a position, most recently changed first.
 pub async fn task_heads(
     on: &impl Handle,
     account: Uuid,
@@ -194,7 +182,6 @@ pub async fn task_heads(
     Ok(query.into_model().all(on.connection()).await?)
 }
 
-/// These tasks of an account, as far as they have not expired, in any order.
 pub async fn tasks_of(
     on: &impl Handle,
     account: Uuid,
@@ -226,7 +213,6 @@ fn states(states: &[TaskState]) -> SimpleExpr {
     Column::State.is_in(states.iter().map(|state| Kept::from(*state)))
 }
 
-/// How many tasks of an account a list has on all its pages.
 pub async fn task_count(
     on: &impl Handle,
     account: Uuid,
@@ -239,7 +225,7 @@ pub async fn task_count(
     Ok(listed(account, filter, now).count(on.connection()).await?)
 }
 
-/// Of the last task of a conversation that was a search: the request for the next page, and when it came into its state.
+/// The request for the next page of the last search in a conversation, and when that task last changed.
 pub async fn last_search_of(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -262,9 +248,9 @@ pub async fn last_search_of(
 }
 
 impl Write {
-    /// Adds tasks, and deletes those beyond a bound that have not changed for the longest time: those of an account or a sender
-    /// that has more than its own. Where all senders without an account have too many, one after another of those that have
-    /// most loses its oldest, so that no sender can push out the others.
+    /// Adds tasks, and deletes the least recently changed ones of each account or sender beyond its bound. Where the
+    /// tasks of all senders without an account exceed theirs, the senders with the most tasks lose their oldest, so
+    /// that no sender can push out the others.
     pub async fn tasks_insert(
         &self,
         rows: Vec<Model>,
@@ -295,7 +281,7 @@ impl Write {
         Ok(())
     }
 
-    /// Deletes tasks that belong to nobody until no more than so many are left.
+    /// Deletes tasks of senders without an account until at most this many are left.
     async fn anonymous_fit(&self, most: u64) -> Result<(), StoreError> {
         let all = Entity::find()
             .filter(of(None))
@@ -306,7 +292,7 @@ impl Write {
         if surplus == 0 {
             return Ok(());
         }
-        // The place of a task among those of its sender, the one that changed last first: whoever has most has the last.
+        // The position of a task among its sender's, latest change first: whoever has the most tasks has the last.
         let place = "row_number() OVER (PARTITION BY sender ORDER BY updated_at DESC, id DESC)";
         let surplus: Vec<Uuid> = all
             .order_by_desc(Expr::cust(place))
@@ -330,8 +316,8 @@ impl Write {
         Ok(outcome.rows_affected)
     }
 
-    /// Changes a task that is in one of these states, and has been since the moment that was read, where one is given;
-    /// returns whether it was.
+    /// Changes a task that is in one of the states `from` and, where `since` is given, has not changed since that time.
+    /// Returns whether it did.
     pub async fn task_change(
         &self,
         id: Uuid,
@@ -359,8 +345,8 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Deletes tasks that have expired, and of all others those beyond `most` that have not changed for the longest
-    /// time: a bounded number. Returns whether there may be more.
+    /// Deletes a bounded number of tasks: expired ones, and the least recently changed ones beyond `most`. Returns
+    /// whether there may be more.
     pub async fn tasks_forget(&self, now: i64, most: u64) -> Result<bool, StoreError> {
         let ids = |query: Select<Entity>| {
             query

@@ -4,21 +4,20 @@ use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{Expr, Func, LockType};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
 use a2a_registry_domain::role::Role;
 
 use super::connect::advisory_lock;
+use super::entity::queries::page_before;
 use super::entity::{account, token};
 use super::rows::{MAX_VALUES, can_be_stored, padded};
 use super::{Handle, StoreError, Write};
 
-/// The PostgreSQL advisory lock under which accounts, groups and tokens are changed.
 const ACCOUNTS_LOCK: i64 = 0x6132_6172_0003;
 
-/// The account of that name.
 pub async fn account_by_name(
     on: &impl Handle,
     name: &str,
@@ -32,7 +31,6 @@ pub async fn account_by_name(
         .await?)
 }
 
-/// The accounts with these ids, in no order.
 pub async fn accounts_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
@@ -45,7 +43,6 @@ pub async fn accounts_by_ids(
     Ok(found)
 }
 
-/// The accounts with these names, in no order.
 pub async fn accounts_by_names(
     on: &impl Handle,
     names: &[String],
@@ -59,7 +56,7 @@ pub async fn accounts_by_names(
         .await?)
 }
 
-/// The names of accounts that are one of these names, which are in lower case, but for case and blanks around it.
+/// The names of accounts that equal one of these lower-case names, ignoring case and surrounding blanks.
 pub async fn account_names_among(
     on: &impl Handle,
     names: &[&str],
@@ -74,36 +71,44 @@ pub async fn account_names_among(
         .await?)
 }
 
-/// Whether the text of a column is one of these in lower case, but for case and blanks around it.
+/// Whether the text of a column equals one of these lower-case texts, ignoring case and surrounding blanks.
 pub(super) fn is_among(column: impl ColumnTrait, names: &[&str]) -> Expr {
     let trimmed = Func::cust("trim").arg(Expr::col(column));
     sea_orm::ExprTrait::is_in(Func::lower(trimmed), names.iter().copied())
 }
 
-/// The token with this hash, with its account. The caller checks whether it has expired.
+/// The token with this hash, and its account. The caller checks whether it has expired.
 pub async fn token_by_hash(
     on: &impl Handle,
     hash: &str,
 ) -> Result<Option<(token::Model, account::Model)>, StoreError> {
-    let Some(token) = token::Entity::find()
+    let token = token::Entity::find()
         .filter(token::Column::Hash.eq(hash))
         .one(on.connection())
-        .await?
-    else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(token.account_id)
-        .one(on.connection())
         .await?;
-    Ok(account.map(|account| (token, account)))
+    with_account(on, token, |token| token.account_id).await
 }
 
-/// A token by its id.
+/// A row with the account that it belongs to, if both exist.
+pub(super) async fn with_account<M>(
+    on: &impl Handle,
+    row: Option<M>,
+    account_of: fn(&M) -> Uuid,
+) -> Result<Option<(M, account::Model)>, StoreError> {
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let account = account::Entity::find_by_id(account_of(&row))
+        .one(on.connection())
+        .await?;
+    Ok(account.map(|account| (row, account)))
+}
+
 pub async fn token_by_id(on: &impl Handle, id: Uuid) -> Result<Option<token::Model>, StoreError> {
     Ok(token::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// How many tokens an account has that have not ended, without the one of the bootstrap.
+/// The number of an account's tokens that have not expired, apart from the bootstrap token.
 pub async fn token_count(on: &impl Handle, account: Uuid, now: i64) -> Result<u64, StoreError> {
     let live = Condition::any()
         .add(token::Column::ExpiresAt.is_null())
@@ -116,41 +121,29 @@ pub async fn token_count(on: &impl Handle, account: Uuid, now: i64) -> Result<u6
         .await?)
 }
 
-/// Tokens with ids below `before`, newest first: those of one account, or all.
+/// Tokens with ids below `before`, newest first: those of the account `of`, or all.
 pub async fn token_page(
     on: &impl Handle,
     of: Option<Uuid>,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<token::Model>, StoreError> {
-    let mut query = token::Entity::find()
-        .order_by_desc(token::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(token::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(token::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+    use token::Column as C;
+    let query = token::Entity::find();
+    let own = query.apply_if(of, |query, of| query.filter(C::AccountId.eq(of)));
+    let page = page_before(own, C::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// Accounts with ids below `before`, newest first.
 pub async fn account_page(
     on: &impl Handle,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account::Model>, StoreError> {
-    let mut query = account::Entity::find()
-        .order_by_desc(account::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    let page = page_before(account::Entity::find(), account::Column::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// Every account that may be used and whose main role is this one.
 pub async fn accounts_enabled_as(
     on: &impl Handle,
     role: Role,
@@ -164,8 +157,8 @@ pub async fn accounts_enabled_as(
 }
 
 impl Write {
-    /// Locks accounts, groups and tokens until the end of the write, so that what is counted and compared before a change
-    /// is still so when it is made, and processes that start together make the first account once.
+    /// Locks accounts, groups and tokens until the write ends, so that counts and comparisons made before a change
+    /// still hold when it is made, and processes that start together create the first account once.
     pub async fn accounts_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), ACCOUNTS_LOCK).await?;
@@ -173,8 +166,8 @@ impl Write {
         Ok(())
     }
 
-    /// Keeps apart the writes that count what an account has registered. Taken before any domain is locked. Rows that refer to
-    /// the account may be inserted meanwhile.
+    /// Serializes the writes that count an account's registrations. Taken before any domain is locked. Rows that refer
+    /// to the account may still be inserted.
     pub async fn account_lock(&self, id: Uuid) -> Result<(), StoreError> {
         if self.locks_rows() {
             account::Entity::find_by_id(id)
@@ -185,20 +178,13 @@ impl Write {
         Ok(())
     }
 
-    /// Adds an account.
-    ///
-    /// # Errors
-    /// Where the database fails or the name is taken.
     pub async fn account_insert(&self, row: account::Model) -> Result<(), StoreError> {
-        account::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Changes the roles of an account, whether it may be used, and until when its identity provider has let it in.
+    /// Updates an account's roles and whether it may be used.
     pub async fn account_update(&self, row: &account::Model) -> Result<(), StoreError> {
-        account::Entity::update_many()
+        let rows = account::Entity::update_many()
             .col_expr(account::Column::Role, Expr::value(row.role.as_str()))
             .col_expr(account::Column::Roles, Expr::value(row.roles.clone()))
             .col_expr(account::Column::DisabledAt, Expr::value(row.disabled_at))
@@ -210,38 +196,30 @@ impl Write {
                 account::Column::AccessEndedAt,
                 Expr::value(row.access_ended_at),
             )
-            .filter(account::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(account::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
-    /// Notes up to when an account has seen the news of its agents; never an earlier time than before.
+    /// Notes how far an account has seen the news of its agents; never moves back.
     pub async fn news_seen(&self, account: Uuid, at: i64) -> Result<(), StoreError> {
         let older = Condition::any()
             .add(account::Column::NewsSeenAt.is_null())
             .add(account::Column::NewsSeenAt.lt(at));
-        account::Entity::update_many()
+        let rows = account::Entity::update_many()
             .col_expr(account::Column::NewsSeenAt, Expr::value(at))
             .filter(account::Column::Id.eq(account))
-            .filter(older)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(older);
+        self.update_rows(rows).await
     }
 
-    /// Notes the hour of a token's last use.
     pub async fn token_used(&self, id: Uuid, hour: i64) -> Result<(), StoreError> {
-        token::Entity::update_many()
+        let rows = token::Entity::update_many()
             .col_expr(token::Column::LastUsedAt, Expr::value(hour))
-            .filter(token::Column::Id.eq(id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(token::Column::Id.eq(id));
+        self.update_rows(rows).await
     }
 
-    /// Removes the tokens of an account that have ended by then; all of them where no time is given. The one of the
-    /// bootstrap stays.
+    /// Removes an account's tokens that have expired by `by`, or all where it is `None`. The bootstrap token stays.
     pub async fn tokens_end(&self, account: Uuid, by: Option<i64>) -> Result<u64, StoreError> {
         let mut query = token::Entity::delete_many()
             .filter(token::Column::AccountId.eq(account))
@@ -252,15 +230,10 @@ impl Write {
         Ok(query.exec(self.connection()).await?.rows_affected)
     }
 
-    /// Adds a token.
     pub async fn token_insert(&self, row: token::Model) -> Result<(), StoreError> {
-        token::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Removes a token; returns whether there was one.
     pub async fn token_delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let outcome = token::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -268,18 +241,14 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Removes every bootstrap token but the one with this hash.
     pub async fn token_delete_bootstrap(&self, keep_hash: &str) -> Result<(), StoreError> {
-        token::Entity::delete_many()
+        let rows = token::Entity::delete_many()
             .filter(token::Column::Bootstrap.eq(true))
-            .filter(token::Column::Hash.ne(keep_hash))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(token::Column::Hash.ne(keep_hash));
+        self.delete_rows(rows).await
     }
 }
 
-/// Whether any bootstrap token exists.
 pub async fn token_has_bootstrap(on: &impl Handle) -> Result<bool, StoreError> {
     let row = token::Entity::find()
         .filter(token::Column::Bootstrap.eq(true))
@@ -288,7 +257,7 @@ pub async fn token_has_bootstrap(on: &impl Handle) -> Result<bool, StoreError> {
     Ok(row.is_some())
 }
 
-/// The row without its key, for a table whose keys the database assigns.
+/// The row without its key, for tables whose keys the database assigns.
 pub(super) fn unnumbered<M, A>(row: M, unset: impl FnOnce(&mut A)) -> A
 where
     M: IntoActiveModel<A>,
@@ -299,7 +268,6 @@ where
     active
 }
 
-/// A key that the database assigns.
 pub(super) fn unset() -> sea_orm::ActiveValue<i64> {
     NotSet
 }

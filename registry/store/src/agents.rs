@@ -4,38 +4,33 @@ use std::collections::HashSet;
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle, Visibility};
 use a2a_registry_domain::ownership::DomainState;
-use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query, SelectStatement};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, IntoActiveModel, Iterable, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect,
 };
 use uuid::Uuid;
 
+use super::entity::queries::{page_after, rows_with};
 use super::entity::{agent, domain, hold, proof};
 use super::owner_vouches::zones;
-use super::rows::{MAX_VALUES, can_be_stored, locked, padded};
+use super::rows::{MAX_VALUES, can_be_stored, locked};
 use super::{Handle, Kept, StoreError, Write};
 
-/// The agents with these ids, in no order; inside a write, locked until it ends.
+/// The agents with these ids, in no order; locked until a write ends, if `on` is one.
 pub async fn agents_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<agent::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let query = agent::Entity::find()
-        .filter(agent::Column::Id.is_in(padded(ids)))
-        .order_by_asc(agent::Column::Id);
-    Ok(locked(on, query).all(on.connection()).await?)
+    let query = agent::Entity::find().order_by_asc(agent::Column::Id);
+    rows_with(on, locked(on, query), agent::Column::Id, ids).await
 }
 
-/// How many agents there are.
 pub async fn agents_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(agent::Entity::find().count(on.connection()).await?)
 }
 
-/// The agents that an account owns or has submitted, at most that many, the newest first.
+/// The agents that an account owns or has submitted, newest first.
 pub async fn agents_of_account(
     on: &impl Handle,
     account: Uuid,
@@ -52,7 +47,6 @@ pub async fn agents_of_account(
         .await?)
 }
 
-/// The agent with that URN.
 pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::Model>, StoreError> {
     if !can_be_stored(urn) {
         return Ok(None);
@@ -63,11 +57,10 @@ pub async fn agent_by_urn(on: &impl Handle, urn: &str) -> Result<Option<agent::M
         .await?)
 }
 
-/// Those of these domains of which a registry that only repeats others' catalogs shows nothing here: an owner has or had
-/// proved them, or a name above them for all hosts below it, so that this registry knows all names in them, assigned or not;
-/// or they have opted out, or have an agent that was rejected, is on hold or retired, or not for everybody, whose name such a
-/// registry may not know. An agent that nobody has decided on withholds nothing, since whoever may register can name any
-/// domain.
+/// Those of these domains that a registry which only repeats others' catalogs may not show. Of domains that an owner
+/// has or had proved, directly or by a name above them for all hosts below it, this registry knows every name, assigned
+/// or not. The others have opted out, or have an agent that was rejected, is on hold, retired or not public, whose name
+/// such a registry may not know. An undecided agent withholds nothing, since whoever may register can name any domain.
 pub async fn withheld_domains(
     on: &impl Handle,
     names: &HashSet<String>,
@@ -121,7 +114,7 @@ pub async fn withheld_domains(
     Ok(withheld)
 }
 
-/// Those of these domains that are, or are below, a name whose record proves every host below it. They need not be registered.
+/// Those of these domains, registered or not, that equal or lie below a name whose record proves all hosts below it.
 async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, StoreError> {
     let above: HashSet<&str> = names.iter().flat_map(|name| zones(name)).collect();
     let above: Vec<&str> = above.into_iter().collect();
@@ -144,7 +137,7 @@ async fn below_proofs(on: &impl Handle, names: &[&str]) -> Result<Vec<String>, S
     Ok(below.map(|name| (*name).to_owned()).collect())
 }
 
-/// Every URN that agents of a domain have, retired ones included.
+/// The URNs of a domain's agents, retired ones included.
 pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
@@ -156,41 +149,29 @@ pub async fn urns_of(on: &impl Handle, domain: &str) -> Result<Vec<String>, Stor
         .await?)
 }
 
-/// The agents of these domains that are not retired, oldest first; inside a write, locked until it ends.
+/// The agents of these domains that are not retired, oldest first; locked until a write ends, if `on` is one.
 pub async fn agents_of(
     on: &impl Handle,
     domain_ids: &[i64],
 ) -> Result<Vec<agent::Model>, StoreError> {
-    if domain_ids.is_empty() {
-        return Ok(Vec::new());
-    }
     let query = agent::Entity::find()
-        .filter(agent::Column::DomainId.is_in(padded(domain_ids)))
         .filter(agent::Column::RetiredAt.is_null())
         .order_by_asc(agent::Column::Id);
-    Ok(locked(on, query).all(on.connection()).await?)
+    rows_with(on, locked(on, query), agent::Column::DomainId, domain_ids).await
 }
 
-/// The agents of these domains that are listed: the public ones, or whatever their visibility is.
+/// The listed agents of these domains: public ones, and with `restricted` all others too.
 pub async fn agents_listed_of(
     on: &impl Handle,
     domains: &[i64],
     restricted: bool,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let mut query = agent::Entity::find()
         .filter(agent::Column::DomainId.is_in(domains.iter().copied()))
         .filter(agent::Column::RetiredAt.is_null())
         .filter(agent::Column::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
+        .filter(Expr::exists(holds_of_each(None)).not())
         .order_by_asc(agent::Column::Id);
     if !restricted {
         query = query.filter(agent::Column::Visibility.eq(Visibility::Public.as_str()));
@@ -198,41 +179,48 @@ pub async fn agents_listed_of(
     Ok(query.all(on.connection()).await?)
 }
 
-/// A page of all agents by id, after `after`, retired ones too.
+/// The holds of each agent of the query that contains this one: of one kind, or all.
+pub(super) fn holds_of_each(kind: Option<Hold>) -> SelectStatement {
+    let mut holds = Query::select()
+        .column(hold::Column::AgentId)
+        .from(hold::Entity)
+        .and_where(
+            Expr::col((hold::Entity, hold::Column::AgentId))
+                .equals((agent::Entity, agent::Column::Id)),
+        )
+        .take();
+    if let Some(kind) = kind {
+        holds.and_where(hold::Column::Hold.eq(kind.as_str()));
+    }
+    holds
+}
+
+/// A page of all agents with ids above `after`, by id, retired ones included.
 pub async fn agents_walk(
     on: &impl Handle,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<agent::Model>, StoreError> {
-    let mut query = agent::Entity::find()
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let page = page_after(agent::Entity::find(), agent::Column::Id, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// The audiences of agents that are not retired, with ids above `after`, by id, each with the agent: `limit` of them.
+/// The ids and audiences of agents that are not retired, with ids above `after`, by id.
 pub async fn agent_audiences(
     on: &impl Handle,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
-    let mut query = agent::Entity::find()
+    use agent::Column as C;
+    let query = agent::Entity::find()
         .select_only()
-        .columns([agent::Column::Id, agent::Column::Audience])
-        .filter(agent::Column::Audience.is_not_null())
-        .filter(agent::Column::RetiredAt.is_null())
-        .order_by_asc(agent::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(agent::Column::Id.gt(after));
-    }
-    Ok(query.into_tuple().all(on.connection()).await?)
+        .columns([C::Id, C::Audience])
+        .filter(C::Audience.is_not_null())
+        .filter(C::RetiredAt.is_null());
+    let page = page_after(query, C::Id, after, limit);
+    Ok(page.into_tuple().all(on.connection()).await?)
 }
 
-/// Agents that are shown to the audience of a collection, at most `limit` of them.
 pub async fn agents_naming_collection(
     on: &impl Handle,
     collection: Uuid,
@@ -245,19 +233,11 @@ pub async fn agents_naming_collection(
         .await?)
 }
 
-/// The holds of these agents.
 pub async fn holds_of(on: &impl Handle, agents: &[Uuid]) -> Result<Vec<hold::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(hold::Entity::find()
-        .filter(hold::Column::AgentId.is_in(padded(agents)))
-        .order_by_asc(hold::Column::Since)
-        .all(on.connection())
-        .await?)
+    let query = hold::Entity::find().order_by_asc(hold::Column::Since);
+    rows_with(on, query, hold::Column::AgentId, agents).await
 }
 
-/// The holds of this kind, of all agents.
 pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model>, StoreError> {
     Ok(hold::Entity::find()
         .filter(hold::Column::Hold.eq(hold.as_str()))
@@ -266,42 +246,29 @@ pub async fn agents_held(on: &impl Handle, hold: Hold) -> Result<Vec<hold::Model
 }
 
 impl Write {
-    /// Inserts agents, or replaces all changeable columns of existing ones.
+    /// Inserts agents, or updates all changeable columns of existing ones.
     pub async fn agents_put(&self, rows: Vec<agent::Model>) -> Result<(), StoreError> {
         use agent::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         self.changed.domains(rows.iter().map(|row| row.domain_id));
         let changeable = C::iter()
             .filter(|column| !matches!(column, C::Id | C::DomainId | C::Domain | C::CreatedAt));
         let conflict = OnConflict::column(C::Id)
             .update_columns(changeable)
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Inserts holds; an existing one keeps its first reason.
+    /// Inserts holds; an existing one keeps its reason.
     pub async fn holds_set(&self, rows: Vec<hold::Model>) -> Result<(), StoreError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
         self.changed.agents(rows.iter().map(|row| &row.agent_id));
         let conflict = OnConflict::columns([hold::Column::AgentId, hold::Column::Hold])
             .do_nothing()
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Removes one hold of one agent; returns whether it existed.
     pub async fn hold_lift(&self, agent: Uuid, hold: Hold) -> Result<bool, StoreError> {
         self.changed.agents([&agent]);
         let outcome = hold::Entity::delete_by_id((agent, hold.into()))

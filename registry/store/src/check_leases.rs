@@ -1,7 +1,7 @@
-//! Leases of checks of domain proofs.
+//! Leases for checks of domain proofs.
 //!
-//! A check may fetch a file and the certificate from the host. It holds the lease that a visit would hold, so that
-//! spacing and the limit of an address block apply to both together.
+//! A check may fetch a file and the certificate from the host. It holds the same lease as a visit, so that spacing and
+//! the limit of an address block apply to both together.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Condition, Expr, ExprTrait as _, LockBehavior, LockType};
@@ -13,24 +13,21 @@ use super::rows::locked;
 use super::visit_leases::unleased;
 use super::{Handle, Store, StoreError, Write};
 
-/// A request for the lease of one due check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckLeaseRequest {
-    /// The present time, microseconds.
     pub now: i64,
-    /// When the lease expires and the check is due again, microseconds.
+    /// When the lease expires and the check is due again; microseconds.
     pub leased_until: i64,
-    /// The number of the lease.
     pub lease: i64,
-    /// A host registered after this time is not contacted before its first visit, microseconds.
+    /// A host registered after this time is not contacted before its first visit; microseconds.
     pub registered_before: i64,
-    /// A check due before this time is run without its host if the host may not be contacted, microseconds.
+    /// A check due before this time runs without its host if the host may not be contacted; microseconds.
     pub overdue_since: i64,
 }
 
 impl CheckLeaseRequest {
-    /// Domains registered just now and not visited since, for whose first visit somebody waits: `not_before` is the
-    /// time of the registration until a visit changes it. Their check was not due before, which excludes all others.
+    /// Domains registered just now whose first visit somebody waits for: `not_before` is the registration time until a
+    /// visit changes it. Their check cannot have been due earlier, which excludes all other domains.
     fn just_registered(&self) -> Condition {
         use domain::Column as C;
         Condition::all()
@@ -39,39 +36,36 @@ impl CheckLeaseRequest {
             .add(Expr::col(C::NotBefore).lte(Expr::col(C::CreatedAt)))
     }
 
-    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and without a first visit that
-    /// somebody waits for.
+    /// Domains whose hosts may be contacted: without a lease, past `not_before`, and not waiting for a first visit.
     fn may_contact(&self) -> Condition {
         unleased(self.now)
             .add(domain::Column::NotBefore.lte(self.now))
             .add(self.just_registered().not())
     }
 
-    /// Domains whose checks have waited too long for their hosts: only DNS is checked then.
+    /// Domains whose checks have waited too long for their hosts: only DNS is checked.
     fn overdue(&self) -> Condition {
         Condition::all().add(domain::Column::CheckDueAt.lte(self.overdue_since))
     }
 }
 
-/// A domain whose proofs are to be checked now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueCheck {
-    /// The domain, with its lease if the host may be contacted.
+    /// With its lease, if the host may be contacted; otherwise only DNS is checked.
     pub domain: domain::Model,
-    /// Whether the host may be contacted; otherwise only DNS is checked.
     pub may_contact_host: bool,
 }
 
 impl Store {
-    /// Leases a due check, and delays the next one until the lease ends, so that no other worker takes it meanwhile:
-    /// of a domain that was just registered, else of the one due longest whose host may be contacted, which gets the
-    /// lease of a visit. A host before `not_before`, or in a busy address block, is passed over until its check is
-    /// long overdue; then only its DNS is checked.
+    /// Leases a due check, and postpones the next one until the lease ends, so that no other worker takes it meanwhile.
+    /// A domain that was just registered comes first, then the longest due whose host may be contacted, which gets a
+    /// visit lease. A host before `not_before`, or in a busy address block, is passed over until its check is long
+    /// overdue; then only its DNS is checked.
     pub async fn check_lease(
         &self,
         request: &CheckLeaseRequest,
     ) -> Result<Option<DueCheck>, StoreError> {
-        // Most of the time nothing is due: this read takes no lock.
+        // Usually nothing is due: this read takes no lock.
         if due(request).one(self.connection()).await?.is_none() {
             return Ok(None);
         }
@@ -132,8 +126,8 @@ impl DueCheck {
 }
 
 impl Write {
-    /// The domain of these whose check has been due longest. One that another write has locked is passed over: all
-    /// leases would wait for that write.
+    /// The domain among these whose check has been due longest. A row that another write has locked is skipped, because
+    /// all leases would wait for that write.
     async fn first_due(
         &self,
         request: &CheckLeaseRequest,
@@ -146,7 +140,6 @@ impl Write {
         Ok(query.one(self.connection()).await?)
     }
 
-    /// Domains whose address block is not at its limit of visits.
     async fn in_free_network(&self, now: i64) -> Result<Condition, StoreError> {
         let busy = self.networks_busy(now).await?;
         let full = busy
@@ -159,8 +152,8 @@ impl Write {
     }
 
     /// Ends the lease of a check. The host is not contacted before `spaced` if its address block is known, else before
-    /// `unknown`. A visit requested meanwhile is due then, unless the domain has opted out or was deleted. A lease that
-    /// is no longer held is left alone.
+    /// `unknown`. A visit requested meanwhile becomes due then, unless the domain has opted out or was deleted. A lease
+    /// that is no longer held is left alone.
     pub async fn check_end(
         &self,
         leased: &domain::Model,

@@ -1,5 +1,5 @@
-//! Repairs times that a clock which was ahead has set in the future: until they are reached there would be no visits,
-//! no proof would lapse and no lease would end.
+//! Repairs times that a fast clock has set in the future: until they are reached, no visit is made, no proof lapses and
+//! no lease ends.
 
 use a2a_crawler::schedule::{JITTER, MAX_INTERVAL, MAX_RETRY_AFTER, PROMISE_SLACK};
 use a2a_registry_domain::ownership::{CHALLENGE_LASTS, CHECK_INTERVAL};
@@ -10,10 +10,8 @@ use super::{Handle, Store, StoreError};
 
 /// The tolerated difference between the clocks of replicas, including the delay since the clock was read.
 const SKEW: i64 = 5 * MINUTE;
-/// No lease lasts longer.
 const LONGEST_LEASE: i64 = HOUR;
 
-/// One statement: a table, what changes, and in which of its rows.
 struct Repair {
     table: &'static str,
     changes: String,
@@ -21,12 +19,12 @@ struct Repair {
 }
 
 impl Store {
-    /// Repairs all those times: planned ones move into their own interval, so that they stay spread; past ones become
+    /// Repairs all such times: planned ones move into their own interval, so that they stay spread; past ones become
     /// the present. Returns the number of repaired rows.
     pub async fn moments_repair(&self, now: i64) -> Result<u64, StoreError> {
         let mut repaired = 0;
         for repair in repairs(now) {
-            // Nearly always there is nothing to do: these reads take no lock.
+            // Usually there is nothing to repair: these reads take no lock.
             let Repair {
                 table,
                 changes,
@@ -55,7 +53,7 @@ impl Store {
     }
 }
 
-/// Sources before domains: a visit finds its sources due.
+/// Sources come before domains, so that a visit finds its sources due.
 fn repairs(now: i64) -> [Repair; 7] {
     let clock = ClockReading::of(now);
     let (changes, broken) = clock.past(&["proved_at", "held_at", "absent_since"]);
@@ -98,7 +96,7 @@ impl ClockReading {
         }
     }
 
-    /// Changes and conditions for columns with the time of past happenings.
+    /// Changes and conditions for columns that hold past times.
     fn past(self, columns: &[&str]) -> (Vec<String>, Vec<String>) {
         let Self { now, present, .. } = self;
         columns
@@ -144,7 +142,7 @@ impl ClockReading {
             present,
             put_off,
         } = self;
-        // A planned visit is never farther away than its own interval was when it was planned.
+        // A planned visit is never further away than its interval was when it was planned.
         let visit_late =
             format!("(visit_interval_us > 0 AND visit_due_at > {present} + visit_interval_us)");
         let awaited_late = format!("(visit_interval_us IS NULL AND visit_due_at > {put_off})");
@@ -173,7 +171,7 @@ fn microseconds(duration: time::Duration) -> i64 {
     i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
 }
 
-/// The change and the condition for a column with the time at which something ends.
+/// The change and the condition for a column that holds an end time.
 fn at_most(column: &str, most: i64) -> (String, String) {
     let broken = format!("{column} > {most}");
     (

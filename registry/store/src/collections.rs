@@ -6,19 +6,18 @@ use uuid::Uuid;
 
 use super::connect::advisory_lock;
 use super::entity::collection;
+use super::entity::queries::rows_with;
 use super::{Handle, StoreError, Write};
 
-/// The PostgreSQL advisory lock under which collections are counted and made.
 const COLLECTIONS_LOCK: i64 = 0x6132_6172_0016;
 
-/// All collections, by name. An engine's own order of texts depends on its locale.
+/// All collections, by name. The database's own order of texts depends on its locale.
 pub async fn collections(on: &impl Handle) -> Result<Vec<collection::Model>, StoreError> {
     let mut all = collection::Entity::find().all(on.connection()).await?;
     all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
 }
 
-/// The collections with these names, in no order.
 pub async fn collections_by_names(
     on: &impl Handle,
     names: &[String],
@@ -34,22 +33,16 @@ pub async fn collections_by_names(
         .await?)
 }
 
-/// The collections with these ids, in no order.
 pub async fn collections_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<collection::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(collection::Entity::find()
-        .filter(collection::Column::Id.is_in(ids.iter().copied()))
-        .all(on.connection())
-        .await?)
+    let query = collection::Entity::find();
+    rows_with(on, query, collection::Column::Id, ids).await
 }
 
 impl Write {
-    /// Keeps other writes from changing collections until this one ends. On SQLite every write does.
+    /// Locks collections until the write ends. On SQLite every write does that.
     pub async fn collections_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), COLLECTIONS_LOCK).await?;
@@ -57,7 +50,6 @@ impl Write {
         Ok(())
     }
 
-    /// Adds a collection, or gives the one with its id other contents.
     pub async fn collection_put(&self, row: collection::Model) -> Result<(), StoreError> {
         use collection::Column as C;
         let conflict = OnConflict::column(C::Id)
@@ -73,7 +65,6 @@ impl Write {
             .await
     }
 
-    /// Removes a collection.
     pub async fn collection_delete(&self, id: Uuid) -> Result<(), StoreError> {
         collection::Entity::delete_by_id(id)
             .exec(self.connection())

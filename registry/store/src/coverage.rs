@@ -12,26 +12,22 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
-use super::entity::{agent, domain, hold, source, source_registrant, version, version_source};
+use super::agents::holds_of_each;
+use super::entity::queries::rows_with;
+use super::entity::{agent, domain, source, source_registrant, version, version_source};
 use super::rows::{locked, padded};
 use super::{Handle, StoreError, Write};
 
-/// The registrants of these sources, the oldest registration first.
+/// The registrants of these sources, oldest registration first.
 pub async fn registrants_of(
     on: &impl Handle,
     sources: &[i64],
 ) -> Result<Vec<source_registrant::Model>, StoreError> {
-    if sources.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(source_registrant::Entity::find()
-        .filter(source_registrant::Column::SourceId.is_in(padded(sources)))
-        .order_by_asc(source_registrant::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = source_registrant::Entity::find().order_by_asc(source_registrant::Column::Id);
+    rows_with(on, query, source_registrant::Column::SourceId, sources).await
 }
 
-/// The accounts that have registered a live source of an agent, of a kind that this build knows.
+/// The accounts that registered a live source of an agent. Sources of an unknown kind are ignored.
 pub async fn registrants_of_agent(on: &impl Handle, agent: Uuid) -> Result<Vec<Uuid>, StoreError> {
     let kinds = SourceKind::ALL.iter().map(|kind| kind.as_str());
     let feeding = Query::select()
@@ -52,22 +48,15 @@ pub async fn registrants_of_agent(on: &impl Handle, agent: Uuid) -> Result<Vec<U
         .await?)
 }
 
-/// The sources that gave these versions.
 pub async fn version_sources_of(
     on: &impl Handle,
     versions: &[Uuid],
 ) -> Result<Vec<version_source::Model>, StoreError> {
-    if versions.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(version_source::Entity::find()
-        .filter(version_source::Column::VersionId.is_in(padded(versions)))
-        .order_by_asc(version_source::Column::SourceId)
-        .all(on.connection())
-        .await?)
+    let query = version_source::Entity::find().order_by_asc(version_source::Column::SourceId);
+    rows_with(on, query, version_source::Column::VersionId, versions).await
 }
 
-/// The live domains, by scheme and name, of which these accounts have a proof.
+/// The owner, scheme and name of each live domain that one of these accounts has proved.
 pub async fn domains_owned(
     on: &impl Handle,
     owners: &[Uuid],
@@ -87,7 +76,7 @@ pub async fn domains_owned(
         .await?)
 }
 
-/// Whether an account has registered a source of a domain and not withdrawn that, even if the source has ended since.
+/// Whether an account has registered a source of a domain and not withdrawn it, even if the source has ended since.
 pub async fn has_registered(
     on: &impl Handle,
     domain: i64,
@@ -106,8 +95,7 @@ pub async fn has_registered(
     Ok(found.is_some())
 }
 
-/// The sources of these domains that have ended while an account's registration of them stands, as they do with their agents,
-/// each with the time of that registration.
+/// The ended sources of these domains that an account still has registered, each with the time of registration.
 pub async fn ended_registrations(
     on: &impl Handle,
     domains: &[i64],
@@ -134,8 +122,8 @@ pub async fn ended_registrations(
     Ok(registered.collect())
 }
 
-/// How many sources of cards an account has registered: the live ones, and of domains of others those that have ended as well,
-/// each URL once. An end with a hidden agent must not show by the number that are left to the account.
+/// The number of card sources that an account has registered, each URL once: live ones, and ended ones of domains that
+/// are not its own. Otherwise the remaining allowance would reveal that a hidden agent has ended a source.
 pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, StoreError> {
     let not_of = |column: domain::Column| {
         let condition = Condition::any().add(column.is_null());
@@ -166,17 +154,9 @@ pub async fn sources_registered(on: &impl Handle, account: Uuid) -> Result<u64, 
         .await?)
 }
 
-/// The number of live card sources that were registered from that network without an account and have no agent that
-/// everybody finds. One that is approved and hidden counts like one that waits: whoever named it must not learn of it.
+/// The number of live card sources registered from a network without an account that have no publicly listed agent. An
+/// approved but hidden agent counts as pending, so that whoever nominated it does not learn of it.
 pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64, StoreError> {
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let approved = Query::select()
         .column(agent::Column::Id)
@@ -184,7 +164,7 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .and_where(agent::Column::ApprovedVersion.is_not_null())
         .and_where(agent::Column::Lifecycle.is_in(listed))
         .and_where(agent::Column::Visibility.eq(Visibility::Public.as_str()))
-        .and_where(Expr::exists(held).not())
+        .and_where(Expr::exists(holds_of_each(None)).not())
         .take();
     let waits = Condition::any()
         .add(source::Column::AgentId.is_null())
@@ -197,7 +177,7 @@ pub async fn nominations_pending(on: &impl Handle, network: &str) -> Result<u64,
         .await?)
 }
 
-/// The card sources with a registration by this caller, ended ones included.
+/// The card sources registered by this caller, ended ones included.
 fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
     let own = Query::select()
         .column(source_registrant::Column::SourceId)
@@ -210,7 +190,7 @@ fn cards_registered(by: SimpleExpr) -> Select<source::Entity> {
         .filter(source::Column::Kind.is_not_in(catalogs))
 }
 
-/// The domains with a source whose card came from that origin by a redirect.
+/// The domains with a source whose card was served by that origin after a redirect.
 pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i64>, StoreError> {
     let gave = Query::select()
         .column(version_source::Column::SourceId)
@@ -229,7 +209,7 @@ pub async fn domains_answered_by(on: &impl Handle, origin: &str) -> Result<Vec<i
         .await?)
 }
 
-/// The live domains with these keys, by key, locked until the write ends.
+/// The live domains with these keys, ordered by key and locked until the write ends.
 pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Model>, StoreError> {
     let query = domain::Entity::find()
         .filter(domain::Column::Id.is_in(ids.iter().copied()))
@@ -238,7 +218,6 @@ pub async fn domains_locked(write: &Write, ids: &[i64]) -> Result<Vec<domain::Mo
     Ok(locked(write, query).all(write.connection()).await?)
 }
 
-/// The keys of the live domains with these names.
 pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>, StoreError> {
     Ok(domain::Entity::find()
         .select_only()
@@ -251,9 +230,9 @@ pub async fn domains_named(on: &impl Handle, names: &[&str]) -> Result<Vec<i64>,
 }
 
 impl Write {
-    /// Inserts a registrant of a source; returns whether it is new.
+    /// Returns whether the registrant is new.
     pub async fn registrant_add(&self, row: source_registrant::Model) -> Result<bool, StoreError> {
-        // One without an account sees no more than before.
+        // A registrant without an account sees no more than before.
         if row.account_id.is_some() {
             self.changed.everywhere();
         }
@@ -268,71 +247,56 @@ impl Write {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    /// Deletes an account's registrations of these sources.
     pub async fn registrations_end(
         &self,
         sources: &[i64],
         account: Uuid,
     ) -> Result<(), StoreError> {
         self.changed.everywhere();
-        source_registrant::Entity::delete_many()
+        let rows = source_registrant::Entity::delete_many()
             .filter(source_registrant::Column::SourceId.is_in(sources.iter().copied()))
-            .filter(source_registrant::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(source_registrant::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
-    /// Inserts the sources of versions, or updates the origin that answered.
     pub async fn version_sources_put(
         &self,
         rows: Vec<version_source::Model>,
     ) -> Result<(), StoreError> {
         use version_source::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         let conflict = OnConflict::columns([C::VersionId, C::SourceId])
             .update_column(C::AnsweredBy)
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 
-    /// Sets the coverage of a version.
     pub async fn version_set_coverage(
         &self,
         version: Uuid,
         standing: CoverageLevel,
     ) -> Result<(), StoreError> {
-        version::Entity::update_many()
+        let rows = version::Entity::update_many()
             .set(version::ActiveModel {
                 standing: Set(standing.into()),
                 ..Default::default()
             })
-            .filter(version::Column::Id.eq(version))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(version::Column::Id.eq(version));
+        self.update_rows(rows).await
     }
 
-    /// Detaches these sources from their agents until their next card, which is fetched in full. An approval with the
-    /// registration ends too.
+    /// Detaches these sources from their agents until their next card, which is fetched in full. An approval that was
+    /// given with the registration ends too.
     pub async fn sources_detach(&self, ids: &[i64]) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
         self.changed.everywhere();
-        source::Entity::update_many()
+        let rows = source::Entity::update_many()
             .col_expr(source::Column::AgentId, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::ApproveAs, Expr::value(Option::<Uuid>::None))
             .col_expr(source::Column::FullWanted, Expr::value(true))
-            .filter(source::Column::Id.is_in(ids.iter().copied()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(source::Column::Id.is_in(ids.iter().copied()));
+        self.update_rows(rows).await
     }
 }

@@ -1,14 +1,13 @@
-//! Bodies of cards that were found not to have their digest, since this process started.
+//! Bodies of cards whose digest was found to differ since this process started.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The most digests that are remembered. Reads of further ones fail too, and are remembered once an earlier one is mended.
+/// The most digests that are remembered. Reads of further damaged bodies fail too, and are remembered after a repair.
 pub const MAX_DAMAGED_BODIES: usize = 1_000;
 
-/// The digests of damaged bodies, and which of them still have to be reported.
 #[derive(Debug, Default)]
 pub struct DamagedBodies {
     /// By digest, whether it was reported.
@@ -17,31 +16,27 @@ pub struct DamagedBodies {
 }
 
 impl DamagedBodies {
-    /// The number of digests.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Waits until another digest is noted. One that was noted before this is called counts too.
+    /// Waits until another digest is noted. One that was noted before the call counts.
     pub async fn wait_for_next(&self) {
         self.wake.notified().await;
     }
 
-    /// Up to that many digests that were not reported yet.
     pub fn unreported(&self, limit: usize) -> Vec<String> {
         let found = self.lock();
         let open = found.iter().filter(|(_, reported)| !**reported);
         open.map(|(digest, _)| digest.clone()).take(limit).collect()
     }
 
-    /// Marks a digest as reported.
     pub fn set_reported(&self, digest: &str) {
         if let Some(reported) = self.lock().get_mut(digest) {
             *reported = true;
         }
     }
 
-    /// Notes a body that does not have its digest.
     pub(super) fn note(&self, digest: &str) {
         let mut found = self.lock();
         if found.len() < MAX_DAMAGED_BODIES && !found.contains_key(digest) {

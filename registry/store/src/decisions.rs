@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder
 use uuid::Uuid;
 
 use super::entity::decision;
-use super::rows::padded;
+use super::entity::queries::rows_with;
 use super::{Handle, StoreError, Write};
 
 /// The decisions on these agents, oldest first.
@@ -14,14 +14,8 @@ pub async fn decisions_on(
     on: &impl Handle,
     agents: &[Uuid],
 ) -> Result<Vec<decision::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(padded(agents)))
-        .order_by_asc(decision::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = decision::Entity::find().order_by_asc(decision::Column::Id);
+    rows_with(on, query, decision::Column::AgentId, agents).await
 }
 
 /// The decisions of persons on these agents, oldest first.
@@ -29,15 +23,10 @@ pub async fn decisions_by_person(
     on: &impl Handle,
     agents: &[Uuid],
 ) -> Result<Vec<decision::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(padded(agents)))
+    let query = decision::Entity::find()
         .filter(decision::Column::Rule.eq(Rule::Person.as_str()))
-        .order_by_asc(decision::Column::Id)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(decision::Column::Id);
+    rows_with(on, query, decision::Column::AgentId, agents).await
 }
 
 /// The last decisions on these agents since then, newest first.
@@ -47,25 +36,16 @@ pub async fn decisions_since(
     since: i64,
     limit: u64,
 ) -> Result<Vec<decision::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(decision::Entity::find()
-        .filter(decision::Column::AgentId.is_in(padded(agents)))
+    let query = decision::Entity::find()
         .filter(decision::Column::At.gt(since))
         .order_by_desc(decision::Column::Id)
-        .limit(limit)
-        .all(on.connection())
-        .await?)
+        .limit(limit);
+    rows_with(on, query, decision::Column::AgentId, agents).await
 }
 
 impl Write {
-    /// Records decisions.
     pub async fn decisions_insert(&self, rows: Vec<decision::Model>) -> Result<(), StoreError> {
         self.changed.agents(rows.iter().map(|row| &row.agent_id));
-        if rows.is_empty() {
-            return Ok(());
-        }
         let rows = rows.into_iter().map(|row| {
             let mut active = row.into_active_model();
             active.id = NotSet;
@@ -74,22 +54,20 @@ impl Write {
         self.insert_rows(rows, None).await
     }
 
-    /// Changes the content digest of a version's decisions, because a new build derives another one from its bytes.
+    /// Updates the content digest of a version's decisions, because a new build derives another one from its bytes.
     pub async fn decisions_rekey(
         &self,
         version: Uuid,
         content_digest: &str,
         signing: &str,
     ) -> Result<(), StoreError> {
-        decision::Entity::update_many()
+        let rows = decision::Entity::update_many()
             .set(decision::ActiveModel {
                 content_digest: Set(content_digest.into()),
                 signing: Set(signing.into()),
                 ..Default::default()
             })
-            .filter(decision::Column::VersionId.eq(version))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(decision::Column::VersionId.eq(version));
+        self.update_rows(rows).await
     }
 }

@@ -8,7 +8,7 @@ use sea_orm::{
 use super::entity::dry_run_change;
 use super::{Handle, StoreError, Write};
 
-/// What a policy with that text would have changed, the newest days first.
+/// What a policy with that text would have changed, newest days first.
 pub async fn dry_run_changes_of(
     on: &impl Handle,
     policy: &str,
@@ -28,7 +28,7 @@ pub async fn dry_run_changes_of(
 }
 
 impl Write {
-    /// Adds these counts to those that are kept, unless there are that many rows of `day`; returns whether it did.
+    /// Adds to the stored counts, unless `day` already has `most` rows. Returns whether it did.
     pub async fn dry_run_changes_add(
         &self,
         rows: &[dry_run_change::Model],
@@ -40,38 +40,28 @@ impl Write {
         if kept.count(self.connection()).await? >= most {
             return Ok(false);
         }
-        for chunk in rows.chunks(500) {
-            let rows = chunk
-                .iter()
-                .cloned()
-                .map(IntoActiveModel::into_active_model);
-            let key = [
-                Column::Policy,
-                Column::Fingerprint,
-                Column::Day,
-                Column::Action,
-                Column::Resource,
-                Column::Caller,
-            ];
-            let added = Expr::col((dry_run_change::Entity, Column::Count))
-                .add(Expr::col(("excluded", Column::Count)));
-            let on_conflict = OnConflict::columns(key)
-                .value(Column::Count, added)
-                .to_owned();
-            dry_run_change::Entity::insert_many(rows)
-                .on_conflict(on_conflict)
-                .exec_without_returning(self.connection())
-                .await?;
-        }
+        let key = [
+            Column::Policy,
+            Column::Fingerprint,
+            Column::Day,
+            Column::Action,
+            Column::Resource,
+            Column::Caller,
+        ];
+        let added = Expr::col((dry_run_change::Entity, Column::Count))
+            .add(Expr::col(("excluded", Column::Count)));
+        let known = OnConflict::columns(key)
+            .value(Column::Count, added)
+            .to_owned();
+        let rows = rows.iter().cloned();
+        let rows = rows.map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(known)).await?;
         Ok(true)
     }
 
-    /// Deletes the counts of days before that one.
     pub async fn dry_run_changes_forget(&self, day: i32) -> Result<(), StoreError> {
-        dry_run_change::Entity::delete_many()
-            .filter(dry_run_change::Column::Day.lt(day))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows =
+            dry_run_change::Entity::delete_many().filter(dry_run_change::Column::Day.lt(day));
+        self.delete_rows(rows).await
     }
 }

@@ -6,35 +6,27 @@ use std::sync::Arc;
 
 use sea_orm::{DbErr, RuntimeErr, sqlx};
 
-/// The kind of a database failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreErrorKind {
     /// The database does not respond in time, or has no free connection. A retry makes sense.
     Away,
-    /// The database is read-only, by its configuration or the permissions of the file.
     ReadOnly,
-    /// The disk is full.
     Full,
     /// Another write came first, or a unique value exists already.
     Conflict,
-    /// A row holds a value that this program does not know.
     CorruptRow(CorruptRow),
-    /// The stored bytes of a card are others than those of this digest.
+    /// The stored bytes of the card with this digest have another digest.
     DigestMismatch(String),
-    /// Anything else: a bug of this program, or a broken database.
+    /// A bug in this program, or a broken database.
     Other,
 }
 
-/// The place of a value that this program does not know. The value is for the log too.
+/// The place of a value that this program does not know, and the value, for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
-    /// The table.
     pub table: &'static str,
-    /// The column.
     pub column: &'static str,
-    /// The row's primary key.
     pub id: String,
-    /// The value.
     pub value: String,
 }
 
@@ -50,7 +42,7 @@ impl fmt::Display for CorruptRow {
     }
 }
 
-/// A failure of the database. Its text is for the log, never for a caller.
+/// A database failure. Its text is for the log, never for a caller.
 #[derive(Debug, Clone)]
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -58,23 +50,19 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// A failure that this program has detected itself.
     pub fn other(text: impl Into<String>) -> Self {
         Self::with(StoreErrorKind::Other, text.into())
     }
 
-    /// A database that does not respond.
     pub(super) fn away(text: impl Into<String>) -> Self {
         Self::with(StoreErrorKind::Away, text.into())
     }
 
-    /// A row holds a value that this program does not know.
     pub(super) fn corrupt(row: CorruptRow) -> Self {
         let text = row.to_string();
         Self::with(StoreErrorKind::CorruptRow(row), text)
     }
 
-    /// The stored bytes of a card are others than those of their digest.
     pub(super) fn digest_mismatch(digest: &str) -> Self {
         Self::with(
             StoreErrorKind::DigestMismatch(digest.to_owned()),
@@ -89,7 +77,6 @@ impl StoreError {
         }
     }
 
-    /// The kind of a database failure.
     pub fn kind(&self) -> &StoreErrorKind {
         &self.kind
     }
@@ -179,8 +166,7 @@ fn of_sqlstate(code: &str) -> Option<StoreErrorKind> {
 fn of_sqlite(code: u32) -> Option<StoreErrorKind> {
     /// `SQLITE_IOERR_WRITE` and `SQLITE_IOERR_SHMSIZE`: the file cannot grow, as under a quota.
     const MAY_NOT_GROW: [u32; 2] = [778, 4_874];
-    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Every other violated constraint is a bug of this
-    /// program.
+    /// `SQLITE_CONSTRAINT_PRIMARYKEY`, `_UNIQUE` and `_ROWID`. Any other violated constraint is a bug in this program.
     const THERE_ALREADY: [u32; 3] = [1_555, 2_067, 2_579];
     if MAY_NOT_GROW.contains(&code) {
         return Some(StoreErrorKind::Full);

@@ -4,28 +4,21 @@ use sea_orm::sea_query::OnConflict;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
 use uuid::Uuid;
 
+use super::accounts::with_account;
 use super::entity::{account, feed};
 use super::{Handle, StoreError, Write};
 
-/// The feed that has a secret with this hash, and its account.
 pub async fn feed_by_hash(
     on: &impl Handle,
     hash: &str,
 ) -> Result<Option<(feed::Model, account::Model)>, StoreError> {
-    let found = feed::Entity::find()
+    let feed = feed::Entity::find()
         .filter(feed::Column::Hash.eq(hash))
         .one(on.connection())
         .await?;
-    let Some(found) = found else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(found.account_id)
-        .one(on.connection())
-        .await?;
-    Ok(account.map(|account| (found, account)))
+    with_account(on, feed, |feed| feed.account_id).await
 }
 
-/// The feed of an account.
 pub async fn feed_of(on: &impl Handle, account: Uuid) -> Result<Option<feed::Model>, StoreError> {
     Ok(feed::Entity::find_by_id(account)
         .one(on.connection())
@@ -33,7 +26,7 @@ pub async fn feed_of(on: &impl Handle, account: Uuid) -> Result<Option<feed::Mod
 }
 
 impl Write {
-    /// Gives an account a feed, or the one that it has another secret.
+    /// Creates an account's feed, or replaces its secret.
     pub async fn feed_put(&self, row: feed::Model) -> Result<(), StoreError> {
         use feed::Column as C;
         let conflict = OnConflict::column(C::AccountId)
@@ -43,7 +36,6 @@ impl Write {
             .await
     }
 
-    /// Removes the feed of an account; returns whether there was one.
     pub async fn feed_delete(&self, account: Uuid) -> Result<bool, StoreError> {
         let outcome = feed::Entity::delete_by_id(account)
             .exec(self.connection())

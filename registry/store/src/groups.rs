@@ -1,4 +1,4 @@
-//! Groups of accounts. Each has an origin, which says who is in it.
+//! Groups of accounts. Each has an origin, which decides its members.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::accounts::is_among;
+use super::entity::queries::{page_before, rows_with};
 use super::entity::{account_group, agent, collection, group_member};
 use super::rows::{MAX_VALUES, can_be_stored};
 use super::{Handle, StoreError, Write};
 
-/// The origin of groups that an admin has set.
+/// The origin of groups that admins maintain.
 pub const ADMIN_ORIGIN: &str = "admin";
 
-/// The group of that origin and name.
 pub async fn group_by_name(
     on: &impl Handle,
     origin: &str,
@@ -31,22 +31,16 @@ pub async fn group_by_name(
         .await?)
 }
 
-/// Groups with ids below `before`, newest first.
 pub async fn group_page(
     on: &impl Handle,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<account_group::Model>, StoreError> {
-    let mut query = account_group::Entity::find()
-        .order_by_desc(account_group::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(account_group::Column::Id.lt(before));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = account_group::Entity::find();
+    let page = page_before(query, account_group::Column::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// How many groups of that origin there are.
 pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreError> {
     Ok(account_group::Entity::find()
         .filter(account_group::Column::Origin.eq(origin))
@@ -54,7 +48,7 @@ pub async fn group_count(on: &impl Handle, origin: &str) -> Result<u64, StoreErr
         .await?)
 }
 
-/// The names of groups of that origin that are one of these names, which are in lower case, but for case and blanks around it.
+/// The names of an origin's groups that equal one of these lower-case names, ignoring case and surrounding blanks.
 pub async fn group_names_among(
     on: &impl Handle,
     origin: &str,
@@ -71,7 +65,6 @@ pub async fn group_names_among(
         .await?)
 }
 
-/// The groups of that origin, in no order.
 pub async fn groups_of_origin(
     on: &impl Handle,
     origin: &str,
@@ -87,18 +80,12 @@ pub async fn groups_by_ids(
     on: &impl Handle,
     ids: &[Uuid],
 ) -> Result<Vec<account_group::Model>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(account_group::Entity::find()
-        .filter(account_group::Column::Id.is_in(ids.iter().copied()))
+    let query = account_group::Entity::find()
         .order_by_asc(account_group::Column::Origin)
-        .order_by_asc(account_group::Column::Name)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(account_group::Column::Name);
+    rows_with(on, query, account_group::Column::Id, ids).await
 }
 
-/// The accounts in a group: `limit` of them, in the order of their ids.
 pub async fn members_of(
     on: &impl Handle,
     group: Uuid,
@@ -115,7 +102,6 @@ pub async fn members_of(
         .await?)
 }
 
-/// How many accounts are in a group.
 pub async fn member_count(on: &impl Handle, group: Uuid) -> Result<u64, StoreError> {
     Ok(group_member::Entity::find()
         .filter(group_member::Column::GroupId.eq(group))
@@ -123,7 +109,6 @@ pub async fn member_count(on: &impl Handle, group: Uuid) -> Result<u64, StoreErr
         .await?)
 }
 
-/// Whether nobody is in a group.
 pub async fn group_is_empty(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
     let member = group_member::Entity::find()
         .filter(group_member::Column::GroupId.eq(group))
@@ -132,7 +117,7 @@ pub async fn group_is_empty(on: &impl Handle, group: Uuid) -> Result<bool, Store
     Ok(member.is_none())
 }
 
-/// Whether the audience of an agent or of a collection names a group.
+/// Whether the audience of an agent or a collection includes a group.
 pub async fn group_is_named(on: &impl Handle, group: Uuid) -> Result<bool, StoreError> {
     let group = group.to_string();
     let agent = agent::Entity::find()
@@ -149,7 +134,7 @@ pub async fn group_is_named(on: &impl Handle, group: Uuid) -> Result<bool, Store
     Ok(collection.is_some())
 }
 
-/// The groups of these accounts, each with the account, by origin and name.
+/// The groups of these accounts, by origin and name, each with the account.
 pub async fn groups_of(
     on: &impl Handle,
     accounts: &[Uuid],
@@ -182,15 +167,10 @@ pub async fn groups_of(
 }
 
 impl Write {
-    /// Adds a group.
     pub async fn group_insert(&self, row: account_group::Model) -> Result<(), StoreError> {
-        account_group::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Removes a group with its memberships.
     pub async fn group_delete(&self, id: Uuid) -> Result<(), StoreError> {
         group_member::Entity::delete_many()
             .filter(group_member::Column::GroupId.eq(id))
@@ -202,13 +182,11 @@ impl Write {
         Ok(())
     }
 
-    /// Adds accounts to groups that they are not in.
     pub async fn members_add(&self, rows: Vec<group_member::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
         self.insert_rows(rows, None).await
     }
 
-    /// Removes accounts from a group.
     pub async fn members_remove(&self, group: Uuid, accounts: &[Uuid]) -> Result<(), StoreError> {
         for some in accounts.chunks(MAX_VALUES - 1) {
             group_member::Entity::delete_many()

@@ -1,4 +1,4 @@
-//! Whom of an identity provider each account is, and which attempts to sign in with one were used.
+//! The accounts of people at identity providers, and used attempts to sign in.
 
 use sea_orm::sea_query::{Expr, OnConflict};
 use sea_orm::{
@@ -10,7 +10,6 @@ use super::entity::{identity, used_attempt};
 use super::rows::can_be_stored;
 use super::{Handle, StoreError, Write};
 
-/// What is known of somebody of an issuer.
 pub async fn identity_of(
     on: &impl Handle,
     issuer: &str,
@@ -25,7 +24,6 @@ pub async fn identity_of(
         .await?)
 }
 
-/// The issuers of which an account is somebody.
 pub async fn issuers_of(on: &impl Handle, account: Uuid) -> Result<Vec<String>, StoreError> {
     let found = identity::Entity::find()
         .filter(identity::Column::AccountId.eq(account))
@@ -34,7 +32,6 @@ pub async fn issuers_of(on: &impl Handle, account: Uuid) -> Result<Vec<String>, 
     Ok(found.into_iter().map(|known| known.issuer).collect())
 }
 
-/// How many accounts somebody of that issuer is.
 pub async fn identity_count(on: &impl Handle, issuer: &str) -> Result<u64, StoreError> {
     Ok(identity::Entity::find()
         .filter(identity::Column::Issuer.eq(issuer))
@@ -42,7 +39,6 @@ pub async fn identity_count(on: &impl Handle, issuer: &str) -> Result<u64, Store
         .await?)
 }
 
-/// Whether the attempt to sign in with this state was used.
 pub async fn attempt_is_used(on: &impl Handle, state: &str) -> Result<bool, StoreError> {
     let found = used_attempt::Entity::find_by_id(state)
         .one(on.connection())
@@ -50,34 +46,26 @@ pub async fn attempt_is_used(on: &impl Handle, state: &str) -> Result<bool, Stor
     Ok(found.is_some())
 }
 
-/// How many used attempts are recorded.
 pub async fn used_attempt_count(on: &impl Handle) -> Result<u64, StoreError> {
     Ok(used_attempt::Entity::find().count(on.connection()).await?)
 }
 
 impl Write {
-    /// Adds somebody.
     pub async fn identity_insert(&self, row: identity::Model) -> Result<(), StoreError> {
-        identity::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Notes what the map gave somebody, and by claims of when.
     pub async fn identity_update(&self, row: &identity::Model) -> Result<(), StoreError> {
-        identity::Entity::update_many()
+        let rows = identity::Entity::update_many()
             .col_expr(identity::Column::Roles, Expr::value(row.roles.as_str()))
             .col_expr(identity::Column::ClaimsAt, Expr::value(row.claims_at))
             .filter(identity::Column::Issuer.eq(row.issuer.as_str()))
-            .filter(identity::Column::Subject.eq(row.subject.as_str()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(identity::Column::Subject.eq(row.subject.as_str()));
+        self.update_rows(rows).await
     }
 
-    /// Records that an attempt to sign in was used; returns whether this is its first use. Of two transactions at once, in
-    /// two processes, the second one waits for the first one.
+    /// Records that an attempt to sign in was used. Returns whether this was its first use: of two concurrent
+    /// transactions, the second waits for the first.
     pub async fn used_attempt_insert(&self, row: used_attempt::Model) -> Result<bool, StoreError> {
         let outcome = used_attempt::Entity::insert(row.into_active_model())
             .on_conflict(OnConflict::new().do_nothing().to_owned())
@@ -87,12 +75,9 @@ impl Write {
         Ok(matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0))
     }
 
-    /// Removes every used attempt that has expired.
     pub async fn used_attempts_forget(&self, now: i64) -> Result<(), StoreError> {
-        used_attempt::Entity::delete_many()
-            .filter(used_attempt::Column::ExpiresAt.lte(now))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows =
+            used_attempt::Entity::delete_many().filter(used_attempt::Column::ExpiresAt.lte(now));
+        self.delete_rows(rows).await
     }
 }

@@ -1,5 +1,5 @@
-//! The value of a column that holds an enum of the domain. A program of a later version may write into the same
-//! database: a value that this one does not know is read as such, and affects only its row.
+//! The value of a column that holds an enum of the domain. A later version of the program may write into the same
+//! database: a value that this version does not know can be read, and affects only its row.
 
 use std::ops::Deref;
 
@@ -14,20 +14,15 @@ use serde::{Serialize, Serializer};
 use super::StoreError;
 use super::error::CorruptRow;
 
-/// The value of such a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept<T>(pub OpenEnum<T>);
 
 impl<T: TextEnum> Kept<T> {
-    /// The value with this text.
     pub fn read(text: String) -> Self {
         Self(OpenEnum::read(text))
     }
 
-    /// The value of that column of the row with that primary key.
-    ///
-    /// # Errors
-    /// [`super::StoreErrorKind::CorruptRow`] where this program does not know it.
+    /// The value of that column, or [`super::StoreErrorKind::CorruptRow`] if this program does not know it.
     pub fn of(
         &self,
         table: &'static str,
@@ -59,14 +54,13 @@ impl<T> From<T> for Kept<T> {
     }
 }
 
-/// Equal to a value of the domain only if it is known: an unknown one equals nothing.
+/// Equal to a value of the domain only if it is known; an unknown value equals nothing.
 impl<T: PartialEq> PartialEq<T> for Kept<T> {
     fn eq(&self, other: &T) -> bool {
         self.0 == *other
     }
 }
 
-/// The text in the column.
 impl<T: TextEnum> Serialize for Kept<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -115,7 +109,7 @@ impl<T: TextEnum> IntoActiveValue<Self> for Kept<T> {
     }
 }
 
-/// The database never assigns a key of such a column.
+/// The database never assigns the key of such a column.
 impl<T: TextEnum> TryFromU64 for Kept<T> {
     fn try_from_u64(_: u64) -> Result<Self, DbErr> {
         Err(DbErr::ConvertFromU64("a text"))

@@ -1,4 +1,4 @@
-//! Notifications of other processes' events, by PostgreSQL's NOTIFY. SQLite has one process, so nothing to listen for.
+//! Notifications of other processes' events, by PostgreSQL's NOTIFY. SQLite has one process and needs none.
 
 use sea_orm::sqlx::postgres::PgListener;
 use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
@@ -6,15 +6,11 @@ use sea_orm::{ConnectionTrait as _, DbBackend, Statement};
 use super::events::CHANNEL;
 use super::{Handle as _, Store, StoreError};
 
-/// A connection that is notified of every append.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 
 impl Store {
-    /// Listens for appends; `None` on SQLite.
-    ///
-    /// # Errors
-    /// Where the database does not respond.
+    /// `None` on SQLite, which needs no listener.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
         if !self.is_postgres() {
             return Ok(None);
@@ -25,10 +21,7 @@ impl Store {
         Ok(Some(Listener(listener)))
     }
 
-    /// How many processes listen for appends of this database, this one included; 0 on SQLite.
-    ///
-    /// # Errors
-    /// Where the database does not respond.
+    /// How many processes listen to this database, this one included; 0 on SQLite.
     pub async fn listeners(&self) -> Result<u64, StoreError> {
         if !self.is_postgres() {
             return Ok(0);
@@ -50,10 +43,7 @@ impl Store {
 }
 
 impl Listener {
-    /// Completes with the next append.
-    ///
-    /// # Errors
-    /// Where the connection is lost; the caller listens again.
+    /// Waits for the next append. Fails if the connection is lost; the caller then listens again.
     pub async fn notified(&mut self) -> Result<(), StoreError> {
         let heard = self.0.recv().await;
         heard.map(|_| ()).map_err(StoreError::from)

@@ -10,15 +10,15 @@ use super::entity::{domain, pace};
 use super::rows::{MAX_ROWS, locked, padded};
 use super::{Handle, Store, StoreError, Write};
 
-/// The key of the one row of `pace`. Every lease locks it first, so that leases are given one after another.
+/// The key of the only row of `pace`. Every lease locks it first, so that leases are given one after another.
 pub(super) const PACE: i64 = 1;
 
-/// Visits under way at once in one address block: a /24 or a /48.
+/// Concurrent visits in one address block: a /24 or a /48.
 pub const VISITS_PER_NETWORK: u32 = 2;
 
 impl Store {
-    /// Stores the address blocks of these leased domains. Those beyond `VISITS_PER_NETWORK` of a block are given
-    /// back; returns their keys.
+    /// Stores the address blocks of these leased domains. Leases beyond `VISITS_PER_NETWORK` in a block are released;
+    /// returns the keys of their domains.
     pub async fn networks_record(
         &self,
         networks: &[(i64, String)],
@@ -56,8 +56,8 @@ impl Store {
 }
 
 impl Write {
-    /// Sets the address block of each of these domains. Most have one of their own, so a statement for each block would be
-    /// one for each domain, under the lock that all leases wait for.
+    /// Sets the address block of each of these domains. Most have a block of their own, so one statement per block
+    /// would be one per domain, under the lock that all leases wait for.
     async fn networks_set(&self, networks: &[(i64, String)]) -> Result<(), StoreError> {
         for some in networks.chunks(MAX_ROWS) {
             let some = padded(some);
@@ -75,7 +75,7 @@ impl Write {
         Ok(())
     }
 
-    /// How many visits are under way in each address block; a check of proofs counts as one.
+    /// How many visits are under way in each address block, checks of proofs included.
     pub(super) async fn networks_busy(&self, now: i64) -> Result<HashMap<String, u32>, StoreError> {
         let rows: Vec<(String, i64)> = domain::Entity::find()
             .select_only()

@@ -1,29 +1,27 @@
-//! Owner vouches: the hosts that have one, and the proofs that end it.
+//! Owner vouches: the hosts that have one, and the proofs that end them.
 
 use sea_orm::sea_query::{Condition, Query};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
+use super::entity::queries::page_after;
 use super::entity::{domain, proof};
 use super::{Handle, StoreError};
 
-/// A page of the live domains with an owner vouch, in force or not, that come after `after` in the order of their keys.
+/// A page of live domains with an owner vouch, in force or not, with keys above `after`.
 pub async fn domains_with_owner_vouch(
     on: &impl Handle,
     after: i64,
     limit: u64,
 ) -> Result<Vec<domain::Model>, StoreError> {
-    Ok(domain::Entity::find()
+    let query = domain::Entity::find()
         .filter(domain::Column::VouchedOwner.is_not_null())
-        .filter(domain::Column::DeletedAt.is_null())
-        .filter(domain::Column::Id.gt(after))
-        .order_by_asc(domain::Column::Id)
-        .limit(limit)
-        .all(on.connection())
-        .await?)
+        .filter(domain::Column::DeletedAt.is_null());
+    let page = page_after(query, domain::Column::Id, Some(after), limit);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// The keys of the live domains with an owner vouch that a proof of the domain `name` may end: the same host name, and
-/// hosts below it or below one of its parents.
+/// The keys of live domains whose owner vouch a proof of the domain `name` may end: the same host name, and hosts below
+/// it or below one of its parents.
 pub async fn hosts_with_owner_vouch_near(
     on: &impl Handle,
     name: &str,
@@ -47,8 +45,8 @@ pub async fn hosts_with_owner_vouch_near(
         .collect())
 }
 
-/// The first live domain by name whose owner has proved this host name: on port 443, or by a record for all hosts below a
-/// name that it is, or is below.
+/// The first live domain, by name, whose owner has proved this host: on port 443, or by a record for all hosts below it
+/// or one of its parents.
 pub async fn proving_domain(on: &impl Handle, name: &str) -> Result<Option<String>, StoreError> {
     let host = host(name);
     let reaching = Query::select()
@@ -76,7 +74,6 @@ pub async fn proving_domain(on: &impl Handle, name: &str) -> Result<Option<Strin
         .await?)
 }
 
-/// A domain's name without its port.
 fn host(name: &str) -> &str {
     match name.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -84,7 +81,6 @@ fn host(name: &str) -> &str {
     }
 }
 
-/// A host and the names above it.
 pub(super) fn zones(host: &str) -> impl Iterator<Item = &str> {
     let above = host.match_indices('.').map(|(dot, _)| &host[dot + 1..]);
     std::iter::once(host).chain(above)

@@ -6,33 +6,25 @@ use a2a_registry_domain::ownership::{DomainState, ProofOutcome};
 use a2a_registry_domain::timestamp::Timestamp;
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, OnConflict, Query};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::accounts::{unnumbered, unset};
+use super::entity::queries::rows_with;
 use super::entity::{challenge, domain, enrolled_key, owner_marks, proof, proof_check};
-use super::rows::{locked, padded};
+use super::rows::locked;
 use super::{Handle, StoreError, Write};
 
-/// The most checks stored of a domain.
 const KEPT_CHECKS: u64 = 20;
 
-/// The challenges of these domains, oldest first.
 pub async fn challenges_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<challenge::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(challenge::Entity::find()
-        .filter(challenge::Column::DomainId.is_in(domains.iter().copied()))
-        .order_by_asc(challenge::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = challenge::Entity::find().order_by_asc(challenge::Column::Id);
+    rows_with(on, query, challenge::Column::DomainId, domains).await
 }
 
-/// The challenges of an account that have not expired, oldest first.
 pub async fn challenges_by(
     on: &impl Handle,
     account: Uuid,
@@ -48,51 +40,32 @@ pub async fn challenges_by(
         .await?)
 }
 
-/// The stored checks of these domains, newest first.
 pub async fn checks_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<proof_check::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(proof_check::Entity::find()
-        .filter(proof_check::Column::DomainId.is_in(domains.iter().copied()))
-        .order_by_desc(proof_check::Column::Id)
-        .all(on.connection())
-        .await?)
+    let query = proof_check::Entity::find().order_by_desc(proof_check::Column::Id);
+    rows_with(on, query, proof_check::Column::DomainId, domains).await
 }
 
-/// The owner marks of these domains, as of the last check that found a proof.
+/// The owner marks of these domains, from the last check that found a proof.
 pub async fn owner_marks_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<owner_marks::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(owner_marks::Entity::find()
-        .filter(owner_marks::Column::DomainId.is_in(domains.iter().copied()))
-        .all(on.connection())
-        .await?)
+    let query = owner_marks::Entity::find();
+    rows_with(on, query, owner_marks::Column::DomainId, domains).await
 }
 
-/// The enrolled keys of these domains, by `kid`.
 pub async fn enrolled_of(
     on: &impl Handle,
     domains: &[i64],
 ) -> Result<Vec<enrolled_key::Model>, StoreError> {
-    if domains.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(enrolled_key::Entity::find()
-        .filter(enrolled_key::Column::DomainId.is_in(padded(domains)))
-        .order_by_asc(enrolled_key::Column::Kid)
-        .all(on.connection())
-        .await?)
+    let query = enrolled_key::Entity::find().order_by_asc(enrolled_key::Column::Kid);
+    rows_with(on, query, enrolled_key::Column::DomainId, domains).await
 }
 
-/// The times within `within` of an account's failed checks of a domain, each once, oldest first.
+/// The times of an account's failed checks of a domain within `within`, each once, oldest first.
 pub async fn failed_checks(
     on: &impl Handle,
     domain: i64,
@@ -118,7 +91,7 @@ pub async fn failed_checks(
 }
 
 impl Write {
-    /// Inserts challenges, each in the place of the account's challenge of that domain.
+    /// Inserts challenges; each replaces the account's earlier challenge of that domain.
     pub async fn challenges_put(&self, rows: Vec<challenge::Model>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|row| {
             unnumbered(row, |active: &mut challenge::ActiveModel| {
@@ -132,21 +105,19 @@ impl Write {
         self.insert_rows(rows, Some(known)).await
     }
 
-    /// Inserts the checks of a domain; of those before `since` only the newest stay.
+    /// Inserts checks of a domain, and deletes all but the newest checks made before `since`.
     pub async fn checks_insert(
         &self,
         domain: i64,
         rows: Vec<proof_check::Model>,
         since: i64,
     ) -> Result<(), StoreError> {
-        for row in rows {
-            let active = unnumbered(row, |active: &mut proof_check::ActiveModel| {
+        let rows = rows.into_iter().map(|row| {
+            unnumbered(row, |active: &mut proof_check::ActiveModel| {
                 active.id = unset()
-            });
-            proof_check::Entity::insert(active)
-                .exec_without_returning(self.connection())
-                .await?;
-        }
+            })
+        });
+        self.insert_rows(rows, None).await?;
         let oldest = proof_check::Entity::find()
             .filter(proof_check::Column::DomainId.eq(domain))
             .order_by_desc(proof_check::Column::Id)
@@ -155,7 +126,7 @@ impl Write {
             .one(self.connection())
             .await?;
         if let Some(oldest) = oldest {
-            // Those of the last hour stay: they count the failed ones.
+            // Checks of the last hour stay, because failed ones are counted.
             proof_check::Entity::delete_many()
                 .filter(proof_check::Column::DomainId.eq(domain))
                 .filter(proof_check::Column::Id.lt(oldest.id))
@@ -166,9 +137,8 @@ impl Write {
         Ok(())
     }
 
-    /// Updates a proof's history, or its end.
     pub async fn proof_update(&self, row: &proof::Model) -> Result<(), StoreError> {
-        proof::Entity::update_many()
+        let rows = proof::Entity::update_many()
             .set(proof::ActiveModel {
                 place: Set(row.place.clone()),
                 nonce: Set(row.nonce.clone()),
@@ -181,16 +151,14 @@ impl Write {
                 reason: Set(row.reason.clone()),
                 ..Default::default()
             })
-            .filter(proof::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(proof::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
     /// Updates a domain's state, owner, owner vouch, generation, contact, opt-out, and the time of its next check.
     pub async fn domain_update(&self, row: &domain::Model) -> Result<(), StoreError> {
         self.changed.domains([row.id]);
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 state: Set(row.state.clone()),
                 generation: Set(row.generation),
@@ -210,34 +178,27 @@ impl Write {
                 vouched_reason: Set(row.vouched_reason.clone()),
                 ..Default::default()
             })
-            .filter(domain::Column::Id.eq(row.id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::Id.eq(row.id));
+        self.update_rows(rows).await
     }
 
-    /// Deletes an account's challenge of a domain.
     pub async fn challenge_end(&self, domain: i64, account: Uuid) -> Result<(), StoreError> {
-        challenge::Entity::delete_many()
+        let rows = challenge::Entity::delete_many()
             .filter(challenge::Column::DomainId.eq(domain))
-            .filter(challenge::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(challenge::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
-    /// Makes the next check of a domain due at this time, if it is checked at all.
+    /// Makes a domain's next check due at this time, if the domain is checked at all.
     pub async fn domain_check_soon(&self, id: i64, at: i64) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(domain::Column::CheckDueAt, Expr::value(at))
             .filter(domain::Column::Id.eq(id))
-            .filter(domain::Column::CheckDueAt.gt(at))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::CheckDueAt.gt(at));
+        self.update_rows(rows).await
     }
 
-    /// Makes the next checks of the unproved hosts below a name due at this time, of those that the account has registered.
+    /// Makes the next checks of unproved hosts below a name, of those the account has registered, due at this time.
     pub async fn checks_soon_below(
         &self,
         zone: &str,
@@ -257,31 +218,24 @@ impl Write {
             .filter(C::CheckDueAt.gt(at))
             .filter(C::DeletedAt.is_null())
             .order_by_asc(C::Id);
-        // Locked in the order of all writes: the update alone locks in any order, and may end in a deadlock.
+        // Locked in the order of all writes: the update alone would lock in any order, and could deadlock.
         let below = locked(self, below).all(self.connection()).await?;
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(C::CheckDueAt, Expr::value(at))
-            .filter(C::Id.is_in(below.iter().map(|row| row.id)))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(C::Id.is_in(below.iter().map(|row| row.id)));
+        self.update_rows(rows).await
     }
 
-    /// Inserts the owner marks of a domain, or replaces them.
     pub async fn owner_marks_keep(&self, row: owner_marks::Model) -> Result<(), StoreError> {
         use owner_marks::Column as C;
         self.changed.domains([row.domain_id]);
         let known = OnConflict::column(C::DomainId)
             .update_columns([C::NameServers, C::TlsKey, C::CardKeys, C::SeenAt])
             .to_owned();
-        owner_marks::Entity::insert(owner_marks::ActiveModel::from(row))
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], Some(known))
+            .await
     }
 
-    /// Deletes the owner marks of a domain.
     pub async fn owner_marks_end(&self, domain: i64) -> Result<(), StoreError> {
         self.changed.domains([domain]);
         owner_marks::Entity::delete_by_id(domain)
@@ -290,7 +244,7 @@ impl Write {
         Ok(())
     }
 
-    /// Inserts an enrolled key of a domain, or replaces the one with its `kid`.
+    /// Inserts an enrolled key of a domain, or replaces the key with the same `kid`.
     pub async fn key_enrol(&self, row: enrolled_key::Model) -> Result<(), StoreError> {
         use enrolled_key::Column as C;
         self.changed.domains([row.domain_id]);
@@ -300,14 +254,9 @@ impl Write {
         let known = OnConflict::columns([C::DomainId, C::Kid])
             .update_columns([C::Thumbprint, C::Jwk, C::Actor, C::CreatedAt])
             .to_owned();
-        enrolled_key::Entity::insert(active)
-            .on_conflict(known)
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([active], Some(known)).await
     }
 
-    /// Deletes an enrolled key; returns whether there was one.
     pub async fn key_withdraw(&self, domain: i64, kid: &str) -> Result<bool, StoreError> {
         self.changed.domains([domain]);
         let outcome = enrolled_key::Entity::delete_many()
@@ -318,13 +267,11 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Ends the visits of a domain until one is made due again.
+    /// Stops visits to a domain until one is made due again.
     pub async fn domain_rest(&self, id: i64) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .col_expr(domain::Column::VisitDueAt, Expr::value(Option::<i64>::None))
-            .filter(domain::Column::Id.eq(id))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(domain::Column::Id.eq(id));
+        self.update_rows(rows).await
     }
 }

@@ -1,4 +1,4 @@
-//! Registries that catalogs name, which are candidates for peers.
+//! Registries that catalogs list, which are candidates for peers.
 
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::source::SourceState;
@@ -8,7 +8,6 @@ use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder
 use super::entity::{domain, peer_candidate, source};
 use super::{Handle, StoreError, Write};
 
-/// The registries that a catalog names, in no order.
 pub async fn peer_candidates_of(
     on: &impl Handle,
     catalog: i64,
@@ -19,8 +18,8 @@ pub async fn peer_candidates_of(
         .await?)
 }
 
-/// The registries that catalogs of proved domains name, by identifier and catalog: of domains that have not opted out, and
-/// of catalogs that are not known to be absent.
+/// The registries listed by catalogs of proved domains, by identifier and catalog. Catalogs that are known to be absent
+/// and domains that have opted out are left out.
 pub async fn peer_candidates(
     on: &impl Handle,
     limit: u64,
@@ -51,7 +50,6 @@ pub async fn peer_candidates(
 }
 
 impl Write {
-    /// Puts these registries in place of those that a catalog named before.
     pub async fn peer_candidates_replace(
         &self,
         catalog: i64,
@@ -65,17 +63,14 @@ impl Write {
         self.insert_rows(rows, None).await
     }
 
-    /// Deletes the registries that catalogs of this domain name.
     pub async fn peer_candidates_delete(&self, domain: i64) -> Result<(), StoreError> {
         let catalogs = Query::select()
             .column(source::Column::Id)
             .from(source::Entity)
             .and_where(source::Column::DomainId.eq(domain))
             .take();
-        peer_candidate::Entity::delete_many()
-            .filter(peer_candidate::Column::CatalogId.in_subquery(catalogs))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows = peer_candidate::Entity::delete_many()
+            .filter(peer_candidate::Column::CatalogId.in_subquery(catalogs));
+        self.delete_rows(rows).await
     }
 }

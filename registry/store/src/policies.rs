@@ -1,18 +1,15 @@
 //! Policy sets: appended, and never changed.
 
-use sea_orm::{
-    ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
-};
+use sea_orm::{EntityTrait, FromQueryResult, IntoActiveModel, QueryOrder, QuerySelect};
 
 use super::connect::advisory_lock;
 use super::entity::policy_set;
+use super::entity::queries::page_before;
 use super::{Handle, StoreError, Write};
 
-/// The PostgreSQL advisory lock under which the next number is given.
+/// The PostgreSQL advisory lock under which the next number is assigned.
 const POLICIES_LOCK: i64 = 0x6132_6172_0014;
 
-/// The set with the highest number.
 pub async fn policy_set_newest(on: &impl Handle) -> Result<Option<policy_set::Model>, StoreError> {
     Ok(policy_set::Entity::find()
         .order_by_desc(policy_set::Column::Number)
@@ -20,7 +17,7 @@ pub async fn policy_set_newest(on: &impl Handle) -> Result<Option<policy_set::Mo
         .await?)
 }
 
-/// The highest number; 0 without any set.
+/// The highest number; 0 if there is no set.
 pub async fn policy_set_number(on: &impl Handle) -> Result<i64, StoreError> {
     let newest: Option<i64> = policy_set::Entity::find()
         .select_only()
@@ -32,7 +29,6 @@ pub async fn policy_set_number(on: &impl Handle) -> Result<i64, StoreError> {
     Ok(newest.unwrap_or(0))
 }
 
-/// The set with this number.
 pub async fn policy_set_by_number(
     on: &impl Handle,
     number: i64,
@@ -42,16 +38,12 @@ pub async fn policy_set_by_number(
         .await?)
 }
 
-/// A policy set without its policies, which are much.
+/// A policy set without its policies, which are large.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
 pub struct PolicySetHead {
-    /// Its number.
     pub number: i64,
-    /// The account that made it.
     pub author: String,
-    /// Why it was made.
     pub reason: String,
-    /// Microseconds.
     pub created_at: i64,
 }
 
@@ -62,20 +54,14 @@ pub async fn policy_set_page(
     limit: u64,
 ) -> Result<Vec<PolicySetHead>, StoreError> {
     use policy_set::Column as C;
-    let mut query = policy_set::Entity::find()
-        .select_only()
-        .columns([C::Number, C::Author, C::Reason, C::CreatedAt])
-        .order_by_desc(policy_set::Column::Number)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(policy_set::Column::Number.lt(before));
-    }
-    let heads = query.into_model::<PolicySetHead>();
-    Ok(heads.all(on.connection()).await?)
+    let columns = [C::Number, C::Author, C::Reason, C::CreatedAt];
+    let query = policy_set::Entity::find().select_only().columns(columns);
+    let page = page_before(query, C::Number, before, limit);
+    Ok(page.into_model().all(on.connection()).await?)
 }
 
 impl Write {
-    /// Keeps other writes from giving a number until this one ends. On SQLite every write does.
+    /// Reserves the next number until the write ends. On SQLite every write does that.
     pub async fn policies_lock(&self) -> Result<(), StoreError> {
         if self.locks_rows() {
             advisory_lock(self.connection(), POLICIES_LOCK).await?;
@@ -83,11 +69,7 @@ impl Write {
         Ok(())
     }
 
-    /// Adds a set.
     pub async fn policy_set_insert(&self, row: policy_set::Model) -> Result<(), StoreError> {
-        policy_set::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 }

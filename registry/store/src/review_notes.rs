@@ -6,26 +6,20 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::rows_with;
 use super::entity::{agent_report, review, review_approval, review_comment};
 use super::{Handle, StoreError, Write};
 
-/// The approvals of these reviews, oldest first.
 pub async fn approvals_of(
     on: &impl Handle,
     reviews: &[Uuid],
 ) -> Result<Vec<review_approval::Model>, StoreError> {
-    if reviews.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(review_approval::Entity::find()
-        .filter(review_approval::Column::ReviewId.is_in(reviews.iter().copied()))
+    let query = review_approval::Entity::find()
         .order_by_asc(review_approval::Column::At)
-        .order_by_asc(review_approval::Column::AccountId)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(review_approval::Column::AccountId);
+    rows_with(on, query, review_approval::Column::ReviewId, reviews).await
 }
 
-/// The comments on a review, oldest first.
 pub async fn comments_of(
     on: &impl Handle,
     review: Uuid,
@@ -37,8 +31,7 @@ pub async fn comments_of(
         .await?)
 }
 
-/// The last comments on reviews of these agents since then, newest first, each with its review's agent. Those of one
-/// author are left out.
+/// Comments on reviews of these agents after `since`, newest first, each with the agent; not those by `but_of`.
 pub async fn comments_since(
     on: &impl Handle,
     agents: &[Uuid],
@@ -74,7 +67,6 @@ pub async fn comments_since(
     Ok(found.collect())
 }
 
-/// How many comments a review has.
 pub async fn comment_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
     Ok(review_comment::Entity::find()
         .filter(review_comment::Column::ReviewId.eq(review))
@@ -82,7 +74,6 @@ pub async fn comment_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreE
         .await?)
 }
 
-/// The reports that a review collects, oldest first.
 pub async fn reports_of(
     on: &impl Handle,
     review: Uuid,
@@ -94,7 +85,6 @@ pub async fn reports_of(
         .await?)
 }
 
-/// How many reports a review collects.
 pub async fn report_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreError> {
     Ok(agent_report::Entity::find()
         .filter(agent_report::Column::ReviewId.eq(review))
@@ -102,7 +92,7 @@ pub async fn report_count(on: &impl Handle, review: Uuid) -> Result<u64, StoreEr
         .await?)
 }
 
-/// How many reports an account, or without one a network, has made since then.
+/// The number of reports after `since` by an account, or without one from a network.
 pub async fn reports_since(
     on: &impl Handle,
     account: Option<Uuid>,
@@ -122,7 +112,7 @@ pub async fn reports_since(
 }
 
 impl Write {
-    /// Adds an approval, or gives that of the same account another reason and time.
+    /// Adds an approval, or updates reason and time of the same account's.
     pub async fn approval_put(&self, row: review_approval::Model) -> Result<(), StoreError> {
         use review_approval::Column as C;
         let conflict = OnConflict::columns([C::ReviewId, C::AccountId])
@@ -132,7 +122,7 @@ impl Write {
             .await
     }
 
-    /// Notes which approvals of a decided review counted: those of these accounts.
+    /// Records which approvals of a decided review counted: those by these accounts.
     pub async fn approvals_counted(
         &self,
         review: Uuid,
@@ -152,7 +142,6 @@ impl Write {
         Ok(())
     }
 
-    /// Removes the approval of an account; returns whether there was one.
     pub async fn approval_delete(&self, review: Uuid, account: Uuid) -> Result<bool, StoreError> {
         let outcome = review_approval::Entity::delete_by_id((review, account))
             .exec(self.connection())
@@ -160,12 +149,10 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Adds a comment.
     pub async fn comment_insert(&self, row: review_comment::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Adds a report.
     pub async fn report_insert(&self, row: agent_report::Model) -> Result<(), StoreError> {
         self.insert_rows([row.into_active_model()], None).await
     }

@@ -1,4 +1,4 @@
-//! Reviews.
+//! Reviews, and the queries that list those of an account.
 
 use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SelectStatement};
@@ -8,33 +8,28 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
+use super::entity::queries::page_after;
 use super::entity::{agent, break_glass, review, review_approval, source, source_registrant};
 use super::rows::{can_be_stored, padded};
 use super::{Handle, StoreError, Write};
 
-/// The review with that id.
 pub async fn review_by_id(on: &impl Handle, id: Uuid) -> Result<Option<review::Model>, StoreError> {
     Ok(review::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// Which reviews are listed: those that fit all of these.
+/// Reviews that match all of these.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewFilter {
-    /// In this state.
     pub state: Option<ReviewState>,
-    /// Of this kind.
     pub kind: Option<ReviewKind>,
-    /// Of a change of one of these classes; `None` among them stands for a first card.
+    /// Reviews of a change of one of these classes, where `None` stands for a first card.
     pub classes: Vec<Option<ChangeClass>>,
-    /// Of an agent of this domain.
     pub domain: Option<String>,
-    /// Assigned to this account.
     pub assignee: Option<Uuid>,
-    /// Of one of these agents.
     pub agents: Option<Vec<Uuid>>,
 }
 
-/// A page of reviews that fit, oldest first, after `after`.
+/// A page of matching reviews with ids above `after`, oldest first.
 pub async fn review_page(
     on: &impl Handle,
     filter: &ReviewFilter,
@@ -42,7 +37,7 @@ pub async fn review_page(
     limit: u64,
 ) -> Result<Vec<review::Model>, StoreError> {
     use review::Column as C;
-    let mut query = review::Entity::find().order_by_asc(C::Id).limit(limit);
+    let mut query = page_after(review::Entity::find(), C::Id, after, limit);
     if let Some(state) = filter.state {
         query = query.filter(C::State.eq(state.as_str()));
     }
@@ -74,14 +69,12 @@ pub async fn review_page(
     if let Some(agents) = &filter.agents {
         query = query.filter(C::AgentId.is_in(agents.iter().copied()));
     }
-    if let Some(after) = after {
-        query = query.filter(C::Id.gt(after));
-    }
     Ok(query.all(on.connection()).await?)
 }
 
-/// The open reviews that wait for an account, the soonest due first: assigned to it or to nobody, not approved by it, and of
-/// no glass that it broke; with `four_eyes`, of no agent whose owner, submitter, claimer or registrant it is.
+/// The open reviews that an account may decide, soonest due first: assigned to it or to nobody, not approved by it yet,
+/// and not confirming its own break-glass approval. With `four_eyes`, reviews of agents that it owns, submitted,
+/// claimed or registered are left out.
 pub async fn reviews_waiting(
     on: &impl Handle,
     account: Uuid,
@@ -111,7 +104,6 @@ pub async fn reviews_waiting(
         .await?)
 }
 
-/// The approval of a review by an account.
 fn approval_by(account: Uuid) -> SelectStatement {
     use review_approval::{Column as C, Entity};
     Query::select()
@@ -122,7 +114,6 @@ fn approval_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-/// What a review confirms that an account has approved alone.
 fn broken_by(account: Uuid) -> SelectStatement {
     use break_glass::{Column as C, Entity};
     Query::select()
@@ -133,7 +124,6 @@ fn broken_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-/// The agent of a review, if it is an account's.
 fn agent_of(account: Uuid) -> SelectStatement {
     use agent::{Column as C, Entity};
     let named = Condition::any()
@@ -148,7 +138,6 @@ fn agent_of(account: Uuid) -> SelectStatement {
         .take()
 }
 
-/// The sources of a review's agent that an account has registered.
 fn registered_by(account: Uuid) -> SelectStatement {
     use source::{Column as C, Entity};
     use source_registrant::{Column as R, Entity as Registrant};
@@ -167,7 +156,6 @@ fn registered_by(account: Uuid) -> SelectStatement {
         .take()
 }
 
-/// The open reviews of these agents.
 pub async fn reviews_open(
     on: &impl Handle,
     agents: &[Uuid],
@@ -178,8 +166,8 @@ pub async fn reviews_open(
     Ok(open_of(agents).all(on.connection()).await?)
 }
 
-/// The open reviews of these agents. The state is compared after a cast, so that no index is chosen for it: SQLite
-/// does not know how often a state occurs, and would read every open review to find those of a few agents.
+/// The open reviews of these agents. The cast keeps the database from choosing an index for the state: SQLite does not
+/// know how often each state occurs, and would read every open review to find those of a few agents.
 fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
     use review::{Column as C, Entity};
     Entity::find()
@@ -192,12 +180,9 @@ fn open_of(agents: &[Uuid]) -> Select<review::Entity> {
 }
 
 impl Write {
-    /// Inserts reviews, or updates state and decision of existing ones.
+    /// Inserts reviews, or updates the state and decision of existing ones.
     pub async fn reviews_put(&self, rows: Vec<review::Model>) -> Result<(), StoreError> {
         use review::Column as C;
-        if rows.is_empty() {
-            return Ok(());
-        }
         let conflict = OnConflict::column(C::Id)
             .update_columns([
                 C::State,
@@ -208,11 +193,8 @@ impl Write {
                 C::DecidedAt,
             ])
             .to_owned();
-        self.insert_rows(
-            rows.into_iter().map(IntoActiveModel::into_active_model),
-            Some(conflict),
-        )
-        .await
+        let rows = rows.into_iter().map(IntoActiveModel::into_active_model);
+        self.insert_rows(rows, Some(conflict)).await
     }
 }
 

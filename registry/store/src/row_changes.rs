@@ -1,15 +1,15 @@
-//! Counts the changes that writes of this process make to the rows of agents and domains, for caches.
+//! Counts this process's changes to the rows of agents and domains, for caches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-/// The number of counters that agents and domains share. Two on one counter only cost each other a reload.
+/// The number of counters that agents and domains share. A collision only costs a reload.
 const STRIPES: usize = 16_384;
 
-/// Counters of changed rows. A cache entry stores the stamp that was read *before* its rows, and is valid while the stamp
-/// is the same. Writes of other processes are not counted.
+/// Counters of changed rows. A cache entry stores the stamp that was read *before* its rows, and is valid while the
+/// stamp stays the same. Writes of other processes are not counted.
 #[derive(Debug)]
 pub struct RowChanges {
     everywhere: AtomicU64,
@@ -26,15 +26,14 @@ impl Default for RowChanges {
 }
 
 impl RowChanges {
-    /// The stamp of an agent of a domain: another one after each committed change of its rows, its domain's, or the rows
-    /// of either's sources, keys and registrants.
+    /// A number that changes with each committed change to the rows of an agent, its domain, or sources, keys and
+    /// registrants of either.
     pub fn stamp(&self, agent: Uuid, domain: i64) -> u64 {
         let count = |stripe: usize| self.stripes[stripe].load(Ordering::Acquire);
-        // Each of them only grows, so the sum is the same only if all of them are.
+        // Each counter only grows, so the sum is the same only if all of them are.
         self.everywhere.load(Ordering::Acquire) + count(of_agent(agent)) + count(of_domain(domain))
     }
 
-    /// Counts what a write has changed.
     pub(super) fn count(&self, rows: ChangedRows) {
         let changed = rows.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         if changed.everywhere {
@@ -46,13 +45,12 @@ impl RowChanges {
     }
 }
 
-/// The rows that a write has changed so far.
 #[derive(Debug, Default)]
 pub(super) struct ChangedRows(Mutex<Changed>);
 
 #[derive(Debug, Default)]
 struct Changed {
-    /// Whether it is not known which agents and domains the rows belong to.
+    /// Whether rows changed whose agents and domains are not known.
     everywhere: bool,
     stripes: Vec<usize>,
 }
@@ -70,7 +68,7 @@ impl ChangedRows {
             .extend(domains.into_iter().map(of_domain));
     }
 
-    /// Rows of agents or domains that the statement does not name.
+    /// Records changes to rows whose agents and domains the statement does not name.
     pub(super) fn everywhere(&self) {
         self.changed().everywhere = true;
     }

@@ -1,4 +1,4 @@
-//! What changed admission rules concern: agents by their holds and approvals, and open reviews.
+//! Agents and reviews that a change of the admission rules may affect.
 
 use std::collections::HashSet;
 
@@ -8,56 +8,47 @@ use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::signature::SignatureState;
-use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query};
+use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict, Query, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait as _, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect, QueryTrait,
 };
 use uuid::Uuid;
 
+use super::agents::holds_of_each;
 use super::entity::{agent, decision, domain, hold, review, version};
 use super::rows::MAX_VALUES;
 use super::{Handle, Kept, StoreError, Write};
 
-/// Most ids in one statement.
 const IDS: usize = MAX_VALUES / 2;
 
-/// An agent whose served version was approved by a certain rule.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct ApprovedAgent {
-    /// Identifier.
     pub id: Uuid,
-    /// Its domain.
     pub domain_id: i64,
-    /// That domain's name.
     pub domain: String,
-    /// The version served.
     pub approved_version: Option<Uuid>,
-    /// The version fetched last.
     pub newest_version: Option<Uuid>,
 }
 
-/// What the shipped policies ask of a version of a card.
+/// The facts about a card version that the shipped policies read.
 #[derive(Debug, Clone, FromQueryResult)]
 pub struct VersionFacts {
-    /// Identifier.
     pub id: Uuid,
-    /// Whether it has a finding of severity error.
     pub has_error: bool,
-    /// The state of its signatures without a proof of the domain.
+    /// Without a proof of the domain.
     pub signature: Kept<SignatureState>,
-    /// The coverage of the source that gave it.
     pub standing: Kept<CoverageLevel>,
 }
 
-/// The agents whose served version has its latest approval from this rule. Broken glass is no approval that lasts.
+/// The agents whose served version was last approved by this rule, not counting temporary break-glass approvals.
 pub async fn agents_approved_by(
     on: &impl Handle,
     rule: Rule,
 ) -> Result<Vec<ApprovedAgent>, StoreError> {
     use agent::Column as C;
     use decision::Column as D;
-    // Most registries have never approved by the rule that is asked for: then nothing is looked up for each agent.
+    // Most registries have never approved anything by this rule: then nothing is looked up for each agent.
     let first: Option<i64> = decision::Entity::find()
         .select_only()
         .column(D::Id)
@@ -98,7 +89,7 @@ pub async fn agents_approved_by(
         .await?)
 }
 
-/// The agents with this hold, each with the name of its domain.
+/// The agents with this hold, each with its domain's name.
 pub async fn agents_with_hold(
     on: &impl Handle,
     hold: Hold,
@@ -108,41 +99,33 @@ pub async fn agents_with_hold(
         .from(hold::Entity)
         .and_where(hold::Column::Hold.eq(hold.as_str()))
         .take();
-    Ok(agent::Entity::find()
-        .select_only()
-        .columns([agent::Column::Id, agent::Column::Domain])
-        .filter(agent::Column::Id.in_subquery(held))
-        .into_tuple()
-        .all(on.connection())
-        .await?)
+    agents_where(on, agent::Column::Id.in_subquery(held)).await
 }
 
-/// The agents that are not retired and do not have this hold, each with the name of its domain.
+/// The agents without this hold that are not retired, each with its domain's name.
 pub async fn agents_without_hold(
     on: &impl Handle,
     hold: Hold,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
     // PostgreSQL would read all of a long `NOT IN` for each agent.
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(
-            Expr::col((hold::Entity, hold::Column::AgentId))
-                .equals((agent::Entity, agent::Column::Id)),
-        )
-        .and_where(hold::Column::Hold.eq(hold.as_str()))
-        .take();
+    let is_free = Expr::exists(holds_of_each(Some(hold))).not();
+    let free = agent::Column::RetiredAt.is_null().and(is_free);
+    agents_where(on, free).await
+}
+
+async fn agents_where(
+    on: &impl Handle,
+    condition: SimpleExpr,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
     Ok(agent::Entity::find()
         .select_only()
         .columns([agent::Column::Id, agent::Column::Domain])
-        .filter(agent::Column::RetiredAt.is_null())
-        .filter(Expr::exists(held).not())
+        .filter(condition)
         .into_tuple()
         .all(on.connection())
         .await?)
 }
 
-/// The domains that are verified.
 pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreError> {
     let ids: Vec<i64> = domain::Entity::find()
         .select_only()
@@ -154,7 +137,6 @@ pub async fn verified_domains(on: &impl Handle) -> Result<HashSet<i64>, StoreErr
     Ok(ids.into_iter().collect())
 }
 
-/// What the shipped policies ask of these versions.
 pub async fn version_facts(
     on: &impl Handle,
     ids: &[Uuid],
@@ -172,24 +154,23 @@ pub async fn version_facts(
     Ok(facts)
 }
 
-/// The number of open reviews of cards after `after`, by id.
+/// The number of open reviews of cards with ids above `after`.
 pub async fn count_open_admissions(
     on: &impl Handle,
     after: Option<Uuid>,
 ) -> Result<u64, StoreError> {
     use review::Column as C;
-    let mut query = review::Entity::find()
+    Ok(review::Entity::find()
         .filter(C::State.eq(ReviewState::Open.as_str()))
-        .filter(C::Kind.eq(ReviewKind::Admission.as_str()));
-    if let Some(after) = after {
-        query = query.filter(C::Id.gt(after));
-    }
-    Ok(query.count(on.connection()).await?)
+        .filter(C::Kind.eq(ReviewKind::Admission.as_str()))
+        .apply_if(after, |query, after| query.filter(C::Id.gt(after)))
+        .count(on.connection())
+        .await?)
 }
 
 impl Write {
-    /// Puts these agents on a hold, in few statements however many they are, and without events: whoever calls it makes sure
-    /// that the index and caches do not show them. An existing hold keeps its reason.
+    /// Puts these agents on hold, in a few statements however many they are, and without events: the caller must make
+    /// sure that the index and caches stop showing them. An existing hold keeps its reason.
     pub async fn agents_hold(
         &self,
         ids: &[Uuid],

@@ -7,7 +7,6 @@ use uuid::Uuid;
 use super::entity::saved_search;
 use super::{Handle, StoreError, Write};
 
-/// The saved searches of an account, by name.
 pub async fn saved_searches_of(
     on: &impl Handle,
     account: Uuid,
@@ -20,7 +19,7 @@ pub async fn saved_searches_of(
 }
 
 impl Write {
-    /// Adds a saved search, or gives the account's one of that name another query.
+    /// Adds a saved search, or updates the account's saved search of the same name.
     pub async fn saved_search_put(&self, row: saved_search::Model) -> Result<(), StoreError> {
         use saved_search::Column as C;
         let conflict = OnConflict::columns([C::AccountId, C::Name])
@@ -30,7 +29,6 @@ impl Write {
             .await
     }
 
-    /// Removes a saved search of an account; returns whether there was one.
     pub async fn saved_search_delete(&self, account: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let outcome = saved_search::Entity::delete_many()
             .filter(saved_search::Column::AccountId.eq(account))

@@ -1,19 +1,20 @@
-//! Sessions of people who have signed in to the pages.
+//! Sessions on the pages, which end by time or with their token.
 
 use sea_orm::sea_query::{Expr, Query};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QueryTrait,
 };
 use uuid::Uuid;
 
+use super::accounts::with_account;
+use super::entity::queries::page_before;
 use super::entity::{account, session, token};
 use super::{Handle, StoreError, Write};
 
-/// How long a session lasts without a request, in microseconds.
+/// How long a session lasts without a request; microseconds.
 pub const IDLE: i64 = 8 * 3600 * 1_000_000;
 
-/// Sessions that have not ended: neither by their times, nor with their token. Whether the account may be used is up to the
-/// caller.
+/// Sessions that have not ended by their times or with their token. The caller checks whether the account may be used.
 fn live(now: i64) -> Condition {
     let tokens = Query::select()
         .column(token::Column::Id)
@@ -28,25 +29,19 @@ fn live(now: i64) -> Condition {
         .add(by_token)
 }
 
-/// The session with this hash that has not ended, with its account.
 pub async fn session_by_hash(
     on: &impl Handle,
     hash: &str,
     now: i64,
 ) -> Result<Option<(session::Model, account::Model)>, StoreError> {
-    let query = session::Entity::find()
+    let session = session::Entity::find()
         .filter(session::Column::Hash.eq(hash))
-        .filter(live(now));
-    let Some(session) = query.one(on.connection()).await? else {
-        return Ok(None);
-    };
-    let account = account::Entity::find_by_id(session.account_id)
+        .filter(live(now))
         .one(on.connection())
         .await?;
-    Ok(account.map(|account| (session, account)))
+    with_account(on, session, |session| session.account_id).await
 }
 
-/// A session by its id, if it has not ended.
 pub async fn session_by_id(
     on: &impl Handle,
     id: Uuid,
@@ -58,7 +53,7 @@ pub async fn session_by_id(
         .await?)
 }
 
-/// The sessions of an account that have not ended, the one longest unseen first.
+/// The live sessions of an account, longest unseen first.
 pub async fn sessions_of(
     on: &impl Handle,
     account: Uuid,
@@ -73,7 +68,7 @@ pub async fn sessions_of(
         .await?)
 }
 
-/// Sessions that have not ended with ids below `before`, newest first: those of one account, or all.
+/// Live sessions with ids below `before`, newest first: those of the account `of`, or all.
 pub async fn session_page(
     on: &impl Handle,
     of: Option<Uuid>,
@@ -81,29 +76,19 @@ pub async fn session_page(
     limit: u64,
     now: i64,
 ) -> Result<Vec<session::Model>, StoreError> {
-    let mut query = session::Entity::find()
-        .filter(live(now))
-        .order_by_desc(session::Column::Id)
-        .limit(limit);
-    if let Some(before) = before {
-        query = query.filter(session::Column::Id.lt(before));
-    }
-    if let Some(account) = of {
-        query = query.filter(session::Column::AccountId.eq(account));
-    }
-    Ok(query.all(on.connection()).await?)
+    use session::Column as C;
+    let query = session::Entity::find().filter(live(now));
+    let own = query.apply_if(of, |query, of| query.filter(C::AccountId.eq(of)));
+    let page = page_before(own, C::Id, before, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 impl Write {
-    /// Adds a session.
     pub async fn session_insert(&self, row: session::Model) -> Result<(), StoreError> {
-        session::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Gives a session another secret; returns whether it had the one of `old`.
+    /// Replaces a session's secret; returns whether its hash was `old`.
     pub async fn session_rotate(
         &self,
         id: Uuid,
@@ -121,18 +106,15 @@ impl Write {
         Ok(outcome.rows_affected > 0)
     }
 
-    /// Notes that a session was used, unless it is noted for a later time.
+    /// Records that a session was used, unless a later use is recorded.
     pub async fn session_seen(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
-        session::Entity::update_many()
+        let rows = session::Entity::update_many()
             .col_expr(session::Column::LastSeenAt, Expr::value(at))
             .filter(session::Column::Id.eq(id))
-            .filter(session::Column::LastSeenAt.lt(at))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(session::Column::LastSeenAt.lt(at));
+        self.update_rows(rows).await
     }
 
-    /// Removes a session.
     pub async fn session_delete(&self, id: Uuid) -> Result<(), StoreError> {
         session::Entity::delete_by_id(id)
             .exec(self.connection())
@@ -140,16 +122,11 @@ impl Write {
         Ok(())
     }
 
-    /// Removes all sessions of an account.
     pub async fn sessions_end(&self, account: Uuid) -> Result<(), StoreError> {
-        session::Entity::delete_many()
-            .filter(session::Column::AccountId.eq(account))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+        let rows = session::Entity::delete_many().filter(session::Column::AccountId.eq(account));
+        self.delete_rows(rows).await
     }
 
-    /// Removes every session that has ended.
     pub async fn sessions_forget(&self, now: i64) -> Result<u64, StoreError> {
         let outcome = session::Entity::delete_many()
             .filter(live(now).not())

@@ -8,7 +8,6 @@ use super::entity::setting;
 use super::rows::locked;
 use super::{Handle, Store, StoreError, Write};
 
-/// Reads a value.
 pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, StoreError> {
     let row = setting::Entity::find_by_id(key)
         .one(on.connection())
@@ -16,7 +15,7 @@ pub async fn setting_get(on: &impl Handle, key: &str) -> Result<Option<String>, 
     Ok(row.map(|row| row.value))
 }
 
-/// Reads a value that no other write changes until this one ends.
+/// Reads a value that no other write can change until this one ends.
 pub async fn setting_locked(write: &Write, key: &str) -> Result<Option<String>, StoreError> {
     let row = locked(write, setting::Entity::find_by_id(key))
         .one(write.connection())
@@ -25,27 +24,20 @@ pub async fn setting_locked(write: &Write, key: &str) -> Result<Option<String>, 
 }
 
 impl Write {
-    /// Sets a value, replacing the one before.
     pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), StoreError> {
         let row = setting::ActiveModel {
             key: Set(key.into()),
             value: Set(value.into()),
         };
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .update_column(setting::Column::Value)
-                    .to_owned(),
-            )
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        let conflict = OnConflict::column(setting::Column::Key)
+            .update_column(setting::Column::Value)
+            .to_owned();
+        self.insert_rows([row], Some(conflict)).await
     }
 }
 
 impl Store {
-    /// Reads a value, or stores the given one if there is none. Two processes that start together get
-    /// the same answer.
+    /// Reads a value, or stores `fresh` if there is none. Processes that start together get the same answer.
     pub async fn setting_get_or_put(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
         if let Some(value) = setting_get(self, key).await? {
             return Ok(value);
@@ -53,8 +45,8 @@ impl Store {
         self.setting_settle(key, fresh, |_| true).await
     }
 
-    /// Reads a value that is still the right one, or else replaces it by the given one. Of processes that start together
-    /// one writes it, and all get the same answer.
+    /// Reads a value if `is_right`, or else replaces it by `fresh`. Of processes that start together one writes it, and
+    /// all get the same answer.
     pub async fn setting_settle(
         &self,
         key: &str,
@@ -66,21 +58,15 @@ impl Store {
             key: Set(key.into()),
             value: Set(fresh.into()),
         };
-        // Waits for another process that inserts it at this moment.
-        setting::Entity::insert(row)
-            .on_conflict(
-                OnConflict::column(setting::Column::Key)
-                    .do_nothing()
-                    .to_owned(),
-            )
-            .exec_without_returning(write.connection())
-            .await?;
-        let kept = locked(&write, setting::Entity::find_by_id(key))
-            .one(write.connection())
-            .await?;
-        if let Some(kept) = kept.filter(|kept| is_right(&kept.value)) {
+        let conflict = OnConflict::column(setting::Column::Key)
+            .do_nothing()
+            .to_owned();
+        // Waits for another process that is inserting it.
+        write.insert_rows([row], Some(conflict)).await?;
+        let kept = setting_locked(&write, key).await?;
+        if let Some(kept) = kept.filter(|kept| is_right(kept)) {
             write.commit().await?;
-            return Ok(kept.value);
+            return Ok(kept);
         }
         write.setting_put(key, fresh).await?;
         write.commit().await?;

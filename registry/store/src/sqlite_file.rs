@@ -1,7 +1,7 @@
-//! The file of an SQLite database, which is refused where it is there and holds no registry.
+//! The file of an SQLite database, which is refused if it exists but holds no registry.
 //!
-//! SQLite takes an empty file for an empty database. A file that was cut off, or copied without its log, would so begin a
-//! new registry in the place of the old one.
+//! SQLite treats an empty file as an empty database. A file that was truncated, or copied without its log, would
+//! therefore start a new registry in place of the old one.
 
 use std::fs::{metadata, remove_file, write};
 use std::io::{Error, ErrorKind};
@@ -13,14 +13,13 @@ use sea_orm::sqlx::{self, Connection as _};
 
 use super::{StoreError, StoreOptions};
 
-/// Suffix of SQLite's log beside a database.
 const LOG: &str = "-wal";
 
-/// Suffix of the file that stands beside a database until its first start is complete, so that a start that was killed
-/// can be repeated.
+/// Suffix of the file that exists beside a database until its first start is complete, so that an interrupted start can
+/// be repeated.
 const UNFINISHED: &str = ".unfinished";
 
-/// Refuses a file that is there and holds no registry. Neither the file nor its log is changed.
+/// Refuses a file that exists but holds no registry. Neither the file nor its log is changed.
 pub(super) async fn refuse_foreign(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
@@ -74,7 +73,6 @@ async fn holds_registry(options: &StoreOptions) -> Result<bool, StoreError> {
     Ok(counted? > 0)
 }
 
-/// Marks a database that is about to be made as unfinished.
 pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
@@ -86,7 +84,6 @@ pub(super) fn mark_unfinished(options: &StoreOptions) -> Result<(), StoreError> 
     write(&mark, "").map_err(|error| file_error(&mark, &error))
 }
 
-/// Removes the mark of [`mark_unfinished`].
 pub(super) fn mark_finished(options: &StoreOptions) -> Result<(), StoreError> {
     let Some(file) = options.sqlite_file() else {
         return Ok(());
@@ -98,7 +95,6 @@ pub(super) fn mark_finished(options: &StoreOptions) -> Result<(), StoreError> {
     }
 }
 
-/// The size of a file; `None` if it does not exist.
 fn size_of(file: &Path) -> Result<Option<u64>, StoreError> {
     match metadata(file) {
         Ok(found) => Ok(Some(found.len())),

@@ -1,4 +1,4 @@
-//! Terms of approvals: which agents are served under one that ends, and which under one of a single account.
+//! Agents that are served under an approval that ends, or under one of a single account.
 
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
@@ -8,30 +8,21 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::entity::{agent, break_glass, hold, review};
+use super::agents::holds_of_each;
+use super::entity::queries::page_after;
+use super::entity::{agent, break_glass, review};
 use super::{Handle, StoreError, Write};
 
-/// Agents with a served version, without the hold `recertify`, that come after `after` in the order of their ids.
+/// Agents with ids above `after` that have a served version, and no hold `recertify`.
 fn served(after: Option<Uuid>, limit: u64) -> Select<agent::Entity> {
     use agent::Column as C;
-    let held = Query::select()
-        .column(hold::Column::AgentId)
-        .from(hold::Entity)
-        .and_where(hold::Column::Hold.eq(Hold::Recertify.as_str()))
-        .and_where(Expr::col((hold::Entity, hold::Column::AgentId)).equals((agent::Entity, C::Id)))
-        .take();
     let listed = [Lifecycle::Approved, Lifecycle::Deprecated].map(Lifecycle::as_str);
     let query = agent::Entity::find()
         .filter(C::RetiredAt.is_null())
         .filter(C::ApprovedVersion.is_not_null())
         .filter(C::Lifecycle.is_in(listed))
-        .filter(Expr::exists(held).not())
-        .order_by_asc(C::Id)
-        .limit(limit);
-    match after {
-        Some(after) => query.filter(C::Id.gt(after)),
-        None => query,
-    }
+        .filter(Expr::exists(holds_of_each(Some(Hold::Recertify))).not());
+    page_after(query, C::Id, after, limit)
 }
 
 async fn ids(on: &impl Handle, query: Select<agent::Entity>) -> Result<Vec<Uuid>, StoreError> {
@@ -39,7 +30,7 @@ async fn ids(on: &impl Handle, query: Select<agent::Entity>) -> Result<Vec<Uuid>
     Ok(query.into_tuple().all(on.connection()).await?)
 }
 
-/// A page of the served agents whose term is not known: they were approved by a build that kept none.
+/// A page of served agents whose term is unknown.
 pub async fn agents_without_term(
     on: &impl Handle,
     after: Option<Uuid>,
@@ -49,7 +40,7 @@ pub async fn agents_without_term(
     ids(on, query).await
 }
 
-/// A page of the served agents whose term began by then, and of whose end nobody was told yet.
+/// A page of served agents whose term began by `certified_by`, and whose owner was not yet told of its end.
 pub async fn agents_certified_by(
     on: &impl Handle,
     certified_by: i64,
@@ -62,7 +53,7 @@ pub async fn agents_certified_by(
     ids(on, query).await
 }
 
-/// A page of the served agents whose approval has ended.
+/// A page of served agents whose approval has ended.
 pub async fn agents_past_term(
     on: &impl Handle,
     now: i64,
@@ -73,7 +64,6 @@ pub async fn agents_past_term(
     ids(on, query).await
 }
 
-/// The review by which an account's decision alone is confirmed.
 pub async fn break_glass_of(
     on: &impl Handle,
     review: Uuid,
@@ -82,28 +72,27 @@ pub async fn break_glass_of(
     Ok(found.one(on.connection()).await?)
 }
 
-/// Those on an agent in this state: open while they are in force, rejected where they were not confirmed.
+/// Those of an agent with a review in this state: open while in force, rejected if not confirmed.
 pub async fn break_glasses_on(
     on: &impl Handle,
     agent: Uuid,
     state: ReviewState,
 ) -> Result<Vec<break_glass::Model>, StoreError> {
-    let query = in_state(state).filter(break_glass::Column::AgentId.eq(agent));
+    let query = in_state(state)
+        .filter(break_glass::Column::AgentId.eq(agent))
+        .order_by_asc(break_glass::Column::ReviewId);
     Ok(query.all(on.connection()).await?)
 }
 
-/// A page of those in force, of all agents, that come after `after` in the order of their reviews.
+/// A page of those in force, of all agents, with review ids above `after`.
 pub async fn break_glasses_in_force(
     on: &impl Handle,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<break_glass::Model>, StoreError> {
-    let query = in_state(ReviewState::Open).limit(limit);
-    let query = match after {
-        Some(after) => query.filter(break_glass::Column::ReviewId.gt(after)),
-        None => query,
-    };
-    Ok(query.all(on.connection()).await?)
+    let query = in_state(ReviewState::Open);
+    let page = page_after(query, break_glass::Column::ReviewId, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
@@ -113,13 +102,10 @@ fn in_state(state: ReviewState) -> Select<break_glass::Entity> {
         .and_where(review::Column::Kind.eq(ReviewKind::BreakGlass.as_str()))
         .and_where(review::Column::State.eq(state.as_str()))
         .take();
-    break_glass::Entity::find()
-        .filter(break_glass::Column::ReviewId.in_subquery(reviews))
-        .order_by_asc(break_glass::Column::ReviewId)
+    break_glass::Entity::find().filter(break_glass::Column::ReviewId.in_subquery(reviews))
 }
 
 impl Write {
-    /// Adds one.
     pub async fn break_glass_insert(&self, row: break_glass::Model) -> Result<(), StoreError> {
         self.changed.agents([&row.agent_id]);
         self.insert_rows([row.into_active_model()], None).await

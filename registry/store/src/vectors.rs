@@ -2,19 +2,17 @@
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait as _, OnConflict};
-use sea_orm::{
-    ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
 use uuid::Uuid;
 
+use super::entity::queries::page_after;
 use super::entity::{agent_vectors, model};
 use super::rows::{locked, padded};
 use super::{Handle, Store, StoreError, Write};
 
-/// Agents per page of a walk over all vectors, about a megabyte and a half.
+/// Agents per page of a walk over all vectors; about 1.5 MB.
 pub const VECTORS_WALK: u64 = 1000;
 
-/// All models, the oldest first.
 pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
     Ok(model::Entity::find()
         .order_by_asc(model::Column::CreatedAt)
@@ -23,12 +21,10 @@ pub async fn models(on: &impl Handle) -> Result<Vec<model::Model>, StoreError> {
         .await?)
 }
 
-/// The model of that id.
 pub async fn model(on: &impl Handle, id: &str) -> Result<Option<model::Model>, StoreError> {
     Ok(model::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// The vectors of these agents by a model.
 pub async fn vectors_of(
     on: &impl Handle,
     model: &str,
@@ -47,17 +43,11 @@ pub async fn vectors_walk(
     model: &str,
     after: Option<Uuid>,
 ) -> Result<Vec<agent_vectors::Model>, StoreError> {
-    let mut query = agent_vectors::Entity::find()
-        .filter(agent_vectors::Column::ModelId.eq(model))
-        .order_by_asc(agent_vectors::Column::AgentId)
-        .limit(VECTORS_WALK);
-    if let Some(after) = after {
-        query = query.filter(agent_vectors::Column::AgentId.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = agent_vectors::Entity::find().filter(agent_vectors::Column::ModelId.eq(model));
+    let page = page_after(query, agent_vectors::Column::AgentId, after, VECTORS_WALK);
+    Ok(page.all(on.connection()).await?)
 }
 
-/// The number of agents with vectors of a model.
 pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreError> {
     Ok(agent_vectors::Entity::find()
         .filter(agent_vectors::Column::ModelId.eq(model))
@@ -66,7 +56,6 @@ pub async fn vectors_count(on: &impl Handle, model: &str) -> Result<u64, StoreEr
 }
 
 impl Store {
-    /// The stored model, or this one, which is then stored.
     pub async fn model_get_or_put(&self, fresh: model::Model) -> Result<model::Model, StoreError> {
         if let Some(known) = model(self, &fresh.id).await? {
             return Ok(known);
@@ -84,7 +73,7 @@ impl Store {
         kept.ok_or_else(|| StoreError::other(format!("model {id} vanished while it was written")))
     }
 
-    /// The same model before its first walk, which is stored: all its vectors are to be made anew.
+    /// Restarts the first walk of a model, so that all its vectors are recomputed.
     pub async fn model_walk_again(&self, row: model::Model) -> Result<model::Model, StoreError> {
         let write = self.write().await?;
         let change = model::ActiveModel {
@@ -103,7 +92,6 @@ impl Store {
         })
     }
 
-    /// Stores that a model is used, in a write of its own.
     pub async fn model_use(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let write = self.write().await?;
         write.model_used(model, at).await?;
@@ -112,7 +100,6 @@ impl Store {
 }
 
 impl Write {
-    /// Inserts vectors, or replaces those of the same model and agent.
     pub async fn vectors_put(&self, rows: Vec<agent_vectors::Model>) -> Result<(), StoreError> {
         use agent_vectors::Column as C;
         let replace = OnConflict::columns([C::ModelId, C::AgentId])
@@ -122,52 +109,41 @@ impl Write {
         self.insert_rows(rows, Some(replace)).await
     }
 
-    /// Deletes the vectors of these agents by a model.
     pub async fn vectors_forget(&self, model: &str, agents: &[Uuid]) -> Result<(), StoreError> {
-        agent_vectors::Entity::delete_many()
+        let rows = agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
-            .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(agent_vectors::Column::AgentId.is_in(agents.iter().copied()));
+        self.delete_rows(rows).await
     }
 
-    /// Deletes the vectors by a model whose texts have a digest that does not begin like this.
+    /// Deletes a model's vectors whose text digest does not start with `begin`.
     pub async fn vectors_forget_unlike(&self, model: &str, begin: &str) -> Result<(), StoreError> {
-        agent_vectors::Entity::delete_many()
+        let rows = agent_vectors::Entity::delete_many()
             .filter(agent_vectors::Column::ModelId.eq(model))
-            .filter(agent_vectors::Column::TextDigest.not_like(format!("{begin}%")))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(agent_vectors::Column::TextDigest.not_like(format!("{begin}%")));
+        self.delete_rows(rows).await
     }
 
-    /// Stores that events up to `seq` are applied; a lower number changes nothing.
     pub async fn model_applied(&self, model: &str, seq: i64) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::AppliedSeq, Expr::value(seq))
             .filter(model::Column::Id.eq(model))
-            .filter(model::Column::AppliedSeq.lt(seq))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::AppliedSeq.lt(seq));
+        self.update_rows(rows).await
     }
 
-    /// Stores the progress of the first walk; an earlier agent changes nothing.
+    /// Stores the progress of the first walk; never moves back.
     pub async fn model_walked(&self, model: &str, to: Uuid) -> Result<(), StoreError> {
         let before = model::Column::WalkedTo
             .is_null()
             .or(model::Column::WalkedTo.lt(to));
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::WalkedTo, Expr::value(to))
             .filter(model::Column::Id.eq(model))
-            .filter(before)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(before);
+        self.update_rows(rows).await
     }
 
-    /// Stores the end of the first walk.
     pub async fn model_completed(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             completed_at: Set(Some(at)),
@@ -176,18 +152,15 @@ impl Write {
         self.model_change(model, change).await
     }
 
-    /// Stores the similarity cutoff, if there is none yet.
+    /// Stores the similarity cutoff, unless there is one.
     pub async fn model_cutoff(&self, model: &str, cutoff: f64) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .col_expr(model::Column::Cutoff, Expr::value(cutoff))
             .filter(model::Column::Id.eq(model))
-            .filter(model::Column::Cutoff.is_null())
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::Cutoff.is_null());
+        self.update_rows(rows).await
     }
 
-    /// Stores that a model is used.
     pub async fn model_used(&self, model: &str, at: i64) -> Result<(), StoreError> {
         let change = model::ActiveModel {
             used_at: Set(at),
@@ -207,18 +180,16 @@ impl Write {
         model: &str,
         change: model::ActiveModel,
     ) -> Result<(), StoreError> {
-        model::Entity::update_many()
+        let rows = model::Entity::update_many()
             .set(model::ActiveModel {
                 id: NotSet,
                 ..change
             })
-            .filter(model::Column::Id.eq(model))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(model::Column::Id.eq(model));
+        self.update_rows(rows).await
     }
 
-    /// Deletes a part of a model and its vectors; returns whether nothing of it is left.
+    /// Deletes part of a model and its vectors; returns whether nothing is left.
     pub async fn model_forget(&self, model: &str) -> Result<bool, StoreError> {
         let some = vectors_walk(self, model, None).await?;
         if let Some(last) = some.last() {

@@ -1,10 +1,10 @@
 //! Turns of requested visits: the order in which they are made, so that accounts share the crawler.
 //!
-//! The lowest turn is made first. Visits that are requested one by one have negative turns, by how many of the same requester
-//! wait already: whoever waits for one goes before whoever waits for many. Visits that are requested in bulk have positive
-//! turns by self-clocked fair queueing: each requester's follow one another, from the turn that the crawler has reached, so
-//! that it makes one visit of each requester in turn however many each has requested. The turns are in the database alone,
-//! so they are the same for every process and after a restart.
+//! The lowest turn comes first. Visits requested one by one have negative turns, by the number of the requester's
+//! visits that already wait, so that a requester of one visit goes before a requester of many. Visits requested in bulk
+//! have positive turns by self-clocked fair queueing: a requester's turns follow one another from the turn that the
+//! crawler has reached, so that it makes one visit for each requester in turn, however many each has requested. Turns
+//! are stored in the database alone, so they are the same for every process and after a restart.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::Condition;
@@ -14,25 +14,24 @@ use super::entity::{domain, pace};
 use super::networks::PACE;
 use super::{Handle, StoreError, Write};
 
-/// How many visits of one requester may wait before those in bulk; all further ones count as bulk. A requester who asks for
-/// single visits without end thus delays nobody for long.
+/// How many of a requester's single visits may wait before those in bulk; further ones count as bulk. A requester of
+/// endless single visits thus delays nobody for long.
 pub const SINGLE_VISITS: i64 = 64;
 
-/// How many single visits of one requester may be made in the places that are kept for single visits. With more, one requester
-/// of slow hosts could take all of them.
+/// How many of a requester's single visits may occupy the places reserved for single visits. Otherwise one requester of
+/// slow hosts could take all of them.
 pub(super) const KEPT_FOR_EACH: i64 = 2;
 
-/// Who requests visits, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitRequest {
     /// The account, or the network of a caller without one; empty for the registry itself.
     pub requester: String,
-    /// Whether the visits are requested in bulk, and not one by one.
+    /// Whether the visits are requested in bulk rather than one by one.
     pub in_bulk: bool,
 }
 
 impl VisitRequest {
-    /// A visit that the registry makes due by itself. It counts as one in bulk of whoever registered the domain first.
+    /// A visit that the registry schedules itself. It counts as one in bulk by whoever registered the domain first.
     pub fn of_registry(row: &domain::Model) -> Self {
         let account = row.account_id.map(|account| account.to_string());
         Self {
@@ -44,14 +43,12 @@ impl VisitRequest {
     }
 }
 
-/// Hands out the next turns of one requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NextTurns {
-    /// The turn that the crawler has reached.
     reached: i64,
-    /// How many single visits of the requester wait.
+    /// The requester's single visits that wait.
     singles: i64,
-    /// The last turn of the requester's visits in bulk; 0 where none waits.
+    /// The last turn of the requester's visits in bulk; 0 if none waits.
     last_in_bulk: i64,
 }
 
@@ -67,8 +64,8 @@ impl NextTurns {
 }
 
 impl Write {
-    /// The turns of the next `count` visits of a request. Two writes that take turns for one requester at the same time may get
-    /// the same ones, unless [`Write::account_lock`] keeps them apart; such visits are made in the order of their due times.
+    /// The turns of the next `count` visits of a request. Concurrent writes for one requester may get the same turns
+    /// unless [`Write::account_lock`] serializes them; such visits are made in the order of their due times.
     pub async fn visit_turns(
         &self,
         request: &VisitRequest,
@@ -78,7 +75,6 @@ impl Write {
         Ok((0..count).map(|_| next.take(request.in_bulk)).collect())
     }
 
-    /// The state from which the next `count` turns of a request follow.
     async fn next_turns(
         &self,
         request: &VisitRequest,
@@ -98,7 +94,7 @@ impl Write {
             singles,
             last_in_bulk: 0,
         };
-        // The state of the bulk is read only where a visit joins it.
+        // The state of the bulk is read only if a visit joins it.
         if singles.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) > SINGLE_VISITS {
             next.reached = self.turn_reached().await?;
             let last: Option<Option<i64>> = waiting()
@@ -112,8 +108,8 @@ impl Write {
         Ok(next)
     }
 
-    /// Gives the next visit of a domain a turn. One that waits with an earlier turn keeps it, and where a visit is under way
-    /// the turn is that of the visit after it.
+    /// Gives the next visit of a domain a turn. A waiting visit keeps an earlier turn. While a visit is under way, the
+    /// turn is that of the next one.
     pub async fn visit_turn_take(&self, id: i64, request: &VisitRequest) -> Result<(), StoreError> {
         use domain::Column as C;
         let turn = self.next_turns(request, 1).await?.take(request.in_bulk);
@@ -126,8 +122,8 @@ impl Write {
         self.visit_turn_set(which, request, turn).await
     }
 
-    /// Gives visits of these domains that were returned unmade, and rest now, turns after all that their requesters wait for in
-    /// bulk: with their old ones they would all come at once before everybody else's when they have rested.
+    /// Moves visits of these domains that were returned unmade, and must wait now, behind all that their requesters
+    /// have waiting in bulk. With their old turns they would all go ahead of everybody else's after the wait.
     pub(super) async fn visit_turns_renew(
         &self,
         ids: &[i64],
@@ -167,7 +163,7 @@ impl Write {
         Ok(reached.unwrap_or(0))
     }
 
-    /// Stores the turn that the crawler has reached by leasing these domains; `before` is the one that was stored.
+    /// Stores the turn that the crawler reaches by leasing these domains; `before` is the stored one.
     pub(super) async fn turn_reach(
         &self,
         before: i64,
@@ -180,15 +176,13 @@ impl Write {
         if reached <= before {
             return Ok(());
         }
-        pace::Entity::update_many()
+        let rows = pace::Entity::update_many()
             .set(pace::ActiveModel {
                 turn: Set(reached),
                 ..Default::default()
             })
-            .filter(pace::Column::Id.eq(PACE))
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(pace::Column::Id.eq(PACE));
+        self.update_rows(rows).await
     }
 
     async fn visit_turn_set(
@@ -197,20 +191,18 @@ impl Write {
         request: &VisitRequest,
         turn: i64,
     ) -> Result<(), StoreError> {
-        domain::Entity::update_many()
+        let rows = domain::Entity::update_many()
             .set(domain::ActiveModel {
                 visit_turn: Set(turn),
                 visit_requester: Set(Some(request.requester.clone())),
                 ..Default::default()
             })
-            .filter(which)
-            .exec(self.connection())
-            .await?;
-        Ok(())
+            .filter(which);
+        self.update_rows(rows).await
     }
 }
 
-/// The domains with a requested visit of this requester, under way or not.
+/// The domains with a requested visit by this requester, under way or not.
 fn requested_by(requester: &str) -> Select<domain::Entity> {
     domain::Entity::find()
         .filter(domain::Column::VisitRequester.eq(requester))

@@ -1,55 +1,43 @@
 //! Waivers of policies: granted, ended, and never deleted.
 
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use uuid::Uuid;
 
+use super::entity::queries::{page_after, page_before, rows_with};
 use super::entity::waiver;
-use super::rows::padded;
 use super::{Handle, StoreError, Write};
 
-/// Which waivers a list has.
 #[derive(Debug, Clone, Default)]
 pub struct WaiverFilter {
-    /// Those of this agent.
     pub agent: Option<Uuid>,
-    /// Those of this policy.
     pub policy: Option<String>,
-    /// Whether those that have ended too.
     pub ended: bool,
 }
 
-/// The waivers in force of these agents, oldest first.
+/// The waivers of these agents that are in force, oldest first.
 pub async fn waivers_of(
     on: &impl Handle,
     agents: &[Uuid],
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    if agents.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(waiver::Entity::find()
-        .filter(waiver::Column::AgentId.is_in(padded(agents)))
+    let query = waiver::Entity::find()
         .filter(waiver::Column::EndedAt.is_null())
-        .order_by_asc(waiver::Column::Id)
-        .all(on.connection())
-        .await?)
+        .order_by_asc(waiver::Column::Id);
+    rows_with(on, query, waiver::Column::AgentId, agents).await
 }
 
-/// The waiver with this identifier.
 pub async fn waiver_by_id(on: &impl Handle, id: Uuid) -> Result<Option<waiver::Model>, StoreError> {
     Ok(waiver::Entity::find_by_id(id).one(on.connection()).await?)
 }
 
-/// Waivers with identifiers below `before`, newest first.
+/// Matching waivers with identifiers below `before`, newest first.
 pub async fn waiver_page(
     on: &impl Handle,
     filter: &WaiverFilter,
     before: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    let mut query = waiver::Entity::find()
-        .order_by_desc(waiver::Column::Id)
-        .limit(limit);
+    let mut query = page_before(waiver::Entity::find(), waiver::Column::Id, before, limit);
     if let Some(agent) = filter.agent {
         query = query.filter(waiver::Column::AgentId.eq(agent));
     }
@@ -59,38 +47,26 @@ pub async fn waiver_page(
     if !filter.ended {
         query = query.filter(waiver::Column::EndedAt.is_null());
     }
-    if let Some(before) = before {
-        query = query.filter(waiver::Column::Id.lt(before));
-    }
     Ok(query.all(on.connection()).await?)
 }
 
-/// Waivers in force after that identifier, oldest first.
+/// Waivers in force with identifiers above `after`, oldest first.
 pub async fn waivers_in_force(
     on: &impl Handle,
     after: Option<Uuid>,
     limit: u64,
 ) -> Result<Vec<waiver::Model>, StoreError> {
-    let mut query = waiver::Entity::find()
-        .filter(waiver::Column::EndedAt.is_null())
-        .order_by_asc(waiver::Column::Id)
-        .limit(limit);
-    if let Some(after) = after {
-        query = query.filter(waiver::Column::Id.gt(after));
-    }
-    Ok(query.all(on.connection()).await?)
+    let query = waiver::Entity::find().filter(waiver::Column::EndedAt.is_null());
+    let page = page_after(query, waiver::Column::Id, after, limit);
+    Ok(page.all(on.connection()).await?)
 }
 
 impl Write {
-    /// Grants a waiver.
     pub async fn waiver_insert(&self, row: waiver::Model) -> Result<(), StoreError> {
-        waiver::Entity::insert(row.into_active_model())
-            .exec_without_returning(self.connection())
-            .await?;
-        Ok(())
+        self.insert_rows([row.into_active_model()], None).await
     }
 
-    /// Ends a waiver; returns whether it was in force until now.
+    /// Ends a waiver; returns whether it was in force.
     pub async fn waiver_end(
         &self,
         id: Uuid,

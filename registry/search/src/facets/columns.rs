@@ -1,4 +1,4 @@
-//! The open columns of one segment.
+//! The columns of a segment that nearly every search reads, each opened once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,6 @@ use tantivy::SegmentReader;
 use super::super::collect::AgentIds;
 use super::column::FacetColumn;
 
-/// The columns of one segment that nearly every search reads. Each is opened once.
 #[derive(Default)]
 pub(crate) struct SegmentColumns {
     ids: OnceLock<Arc<AgentIds>>,
@@ -16,12 +15,11 @@ pub(crate) struct SegmentColumns {
 }
 
 impl SegmentColumns {
-    /// The ids of the agents; `reader` is that of the segment.
+    /// `reader` is that of the segment.
     pub fn ids(&self, reader: &SegmentReader) -> tantivy::Result<Arc<AgentIds>> {
         opened(&self.ids, || AgentIds::open(reader))
     }
 
-    /// The column of a facet; `reader` is that of the segment.
     pub fn facet(&self, reader: &SegmentReader, facet: Facet) -> tantivy::Result<Arc<FacetColumn>> {
         opened(&self.facets[facet], || {
             FacetColumn::open(reader, facet.as_str())
@@ -29,7 +27,6 @@ impl SegmentColumns {
     }
 }
 
-/// What was opened before, or is now.
 fn opened<T>(
     known: &OnceLock<Arc<T>>,
     open: impl FnOnce() -> tantivy::Result<T>,

@@ -1,5 +1,5 @@
-//! Facet counts match by match, by the numbers of the values in the large segments: only the texts of shown values, and of
-//! those that no large segment has, are read.
+//! Facet counts by the numbers of values in the large segments: only the texts of shown values, and of values that no
+//! large segment has, are read.
 
 use std::cmp::Reverse;
 use std::io;
@@ -9,20 +9,18 @@ use super::column::{FacetColumn, SegmentFacet, add_up};
 use super::frequent::FacetValues;
 use super::shown::TopValues;
 
-/// The counted matches of a large segment.
 pub(super) struct LargeCounts {
-    /// Position of this segment among the large segments.
+    /// Its position among the large segments.
     pub segment: usize,
     pub facet: SegmentFacet,
 }
 
-/// The column of a large segment, with the number of each of its values.
 struct NumberedColumn<'a> {
     column: &'a FacetColumn,
     numbers: &'a [u32],
 }
 
-/// Facet counts over all segments. `None` if the values were numbered by other columns, as those of a damaged index.
+/// `None` if the values were numbered by other columns, as in a damaged index.
 pub(super) fn counts(
     values: &FacetValues,
     large: &[LargeCounts],
@@ -54,8 +52,7 @@ pub(super) fn counts(
     Ok(Some(shown.into_counts(facets.map(SegmentFacet::sum).sum())))
 }
 
-/// The most frequent of the numbered values. Numbers are in the order of the texts, so of equally frequent values those come
-/// first that are shown first.
+/// The most frequent numbered values. Numbers are in text order, so equally frequent values come in display order.
 fn most_frequent(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
     let counted = (0..).zip(sums).filter(|(_, count)| **count > 0);
     let counted = counted.map(|(number, count)| (Reverse(*count), number));
@@ -67,7 +64,7 @@ fn most_frequent(sums: &[u32]) -> Vec<(Reverse<u32>, u32)> {
     counted
 }
 
-/// The number of a value; `None` if no large segment has it.
+/// `None` if no large segment has the value.
 fn number_of(
     value: &[u8],
     values: &FacetValues,
@@ -84,7 +81,6 @@ fn number_of(
     Ok(None)
 }
 
-/// The value with a number.
 fn text_of(
     number: u32,
     values: &FacetValues,

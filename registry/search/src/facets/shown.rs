@@ -5,13 +5,12 @@ use std::collections::BinaryHeap;
 
 use super::super::answer::{FACET_VALUES, FacetCounts};
 
-/// The most frequent values offered so far; equally frequent ones are ordered by value.
+/// The most frequent values so far; equally frequent ones are ordered by value.
 #[derive(Default)]
 pub(super) struct TopValues(BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>>);
 
 impl TopValues {
-    /// Keeps a value if it is among the most frequent; a value with a count of 0 never is. Each value must be offered
-    /// only once.
+    /// Keeps a value if it is among the most frequent and its count is not 0. Each value must be offered only once.
     pub fn offer(&mut self, value: &[u8], count: u64) {
         if count == 0 || self.certain(count, value) {
             return;
@@ -22,8 +21,8 @@ impl TopValues {
         self.0.push(Reverse((count, Reverse(value.to_owned()))));
     }
 
-    /// Whether the list is full and all its values rank before this value, and so before every later value that is not
-    /// more frequent.
+    /// Whether the list is full and all its values rank before this one, and so before every later one of at most
+    /// `count`.
     pub fn certain(&self, count: u64, value: &[u8]) -> bool {
         self.last()
             .is_some_and(|(least, last)| least > count || least == count && last < value)
@@ -39,7 +38,7 @@ impl TopValues {
         (self.0.len() == FACET_VALUES).then_some((*count, value))
     }
 
-    /// The values with their counts, in display order, and the rest of the `sum` of all counts.
+    /// The values in display order, and the rest of the `sum` of all counts.
     pub fn into_counts(self, sum: u64) -> FacetCounts {
         let ascending = self.0.into_sorted_vec().into_iter();
         let values: Vec<(String, u64)> = ascending

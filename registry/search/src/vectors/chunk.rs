@@ -7,24 +7,21 @@ use uuid::Uuid;
 
 use super::codes::MAX_CODES;
 
-/// Slots per chunk.
 pub(super) const CHUNK: usize = 1024;
 
-/// Slots whose codes are interleaved; a word of [`SlotBits`](super::SlotBits) is a whole number of them.
+/// Slots whose codes are interleaved; a word of [`SlotBits`](super::SlotBits) covers a whole number of such groups.
 const LANES: usize = 8;
 
-/// The most words whose numbers of set bits are added up in bytes: each adds up to 8.
+/// The most words whose bit counts are added up in bytes: each adds up to 8.
 const SUMMED: usize = 31;
 
 /// Distance of a slot that is not compared.
 pub(super) const FAR: u16 = u16::MAX;
 
-/// Location of an agent's vectors in the file.
+/// Location of an agent's vectors in the file: byte offset and number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct VectorPlace {
-    /// Offset of the first byte.
     pub at: u64,
-    /// Number of vectors.
     pub count: u8,
 }
 
@@ -34,12 +31,12 @@ pub(super) struct Chunk {
     /// `u64` words per code.
     words: usize,
     pub ids: Vec<Uuid>,
-    /// Codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
+    /// The codes of each group of [`LANES`] slots: the first codes of all its slots, then the second ones, up to
     /// [`MAX_CODES`]; within a code the first words of all slots, then the second ones. A slot with fewer codes repeats
     /// its first one in place of the missing ones.
     codes: Vec<u64>,
     at: Vec<u64>,
-    /// Number of vectors per slot; 0 while its agent has none.
+    /// Vectors per slot; 0 while its agent has none.
     vectors: Vec<u8>,
 }
 
@@ -56,7 +53,6 @@ impl Clone for Chunk {
 }
 
 impl Chunk {
-    /// Creates a chunk without slots, for codes of this many words.
     pub fn new(words: usize) -> Self {
         Self {
             words,
@@ -67,7 +63,6 @@ impl Chunk {
         }
     }
 
-    /// Adds a slot without vectors.
     pub fn add(&mut self, id: Uuid) {
         if self.ids.len().is_multiple_of(LANES) {
             let group = LANES * MAX_CODES * self.words;
@@ -91,7 +86,6 @@ impl Chunk {
         (self.at[slot], self.vectors[slot]) = (place.at, place.count);
     }
 
-    /// File location of a slot's vectors.
     pub fn place(&self, slot: usize) -> VectorPlace {
         VectorPlace {
             at: self.at[slot],
@@ -99,15 +93,13 @@ impl Chunk {
         }
     }
 
-    /// Memory in bytes.
     pub fn size(&self) -> usize {
         self.ids.capacity() * size_of::<Uuid>()
             + (self.codes.capacity() + self.at.capacity()) * size_of::<u64>()
             + self.vectors.capacity()
     }
 
-    /// Sets the distance of each allowed slot that has vectors, which is that of its nearest code; leaves the others as
-    /// they are.
+    /// Sets the distance of each allowed slot with vectors, which is that of its nearest code; leaves the others alone.
     #[inline(always)]
     pub fn distances(&self, query: &[u64], allowed: &[u64], distances: &mut [u16]) {
         match self.words {
@@ -148,7 +140,7 @@ impl Chunk {
         );
     }
 
-    /// Computes the distances of each group of slots of which any is allowed.
+    /// Computes the distances in each group that contains an allowed slot.
     #[inline(always)]
     fn compare(
         &self,
@@ -206,8 +198,8 @@ where
     nearest
 }
 
-/// The number of set bits of each byte, in that byte. Spelt out, because a compiler that sees `count_ones` arranges the
-/// comparison word by word and not lane by lane, which takes twice as long.
+/// The number of set bits of each byte, in that byte. Spelled out, because with `count_ones` the compiler arranges the
+/// comparison word by word instead of lane by lane, which takes twice as long.
 #[inline(always)]
 const fn counts_by_byte(word: u64) -> u64 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
@@ -215,7 +207,6 @@ const fn counts_by_byte(word: u64) -> u64 {
     (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f
 }
 
-/// The sum of the bytes of a word.
 #[inline(always)]
 const fn sum_of_bytes(word: u64) -> u64 {
     let pairs = (word & 0x00ff_00ff_00ff_00ff) + (word >> 8 & 0x00ff_00ff_00ff_00ff);

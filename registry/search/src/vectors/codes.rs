@@ -1,22 +1,21 @@
-//! One-bit codes, the sign of each number: kept in memory and compared by Hamming distance.
+//! One-bit codes, the sign of each number, kept in memory and compared by Hamming distance.
 
 use super::quantised::AgentVectors;
 
-/// The most codes of one agent: the whole card's, and those of the parts that differ most.
+/// The most codes of an agent: the whole card's, and those of the parts that differ most.
 pub const MAX_CODES: usize = 4;
 
-/// Number of `u64` words of one code.
+/// Number of `u64` words of a code.
 pub(super) fn words(dimensions: usize) -> usize {
     dimensions.div_ceil(u64::BITS as usize)
 }
 
-/// The code of a query.
 pub(super) fn query_code(query: &[f32]) -> Vec<u64> {
     code(query.iter().map(|value| *value < 0.0))
 }
 
-/// Codes of an agent, at most [`MAX_CODES`], one after another: the whole card's first, then repeatedly the part's whose
-/// code is furthest from all chosen ones.
+/// The codes of an agent, one after another: the whole card's first, then repeatedly that of the part furthest from all
+/// chosen ones, up to [`MAX_CODES`].
 pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     let negative = |number: &u8| number.cast_signed() < 0;
     let mut left: Vec<Vec<u64>> = vectors
@@ -34,7 +33,6 @@ pub(super) fn agent_codes(vectors: &AgentVectors) -> Vec<u64> {
     taken.concat()
 }
 
-/// Number of bits in which two codes differ.
 #[inline(always)]
 pub(super) fn differing(left: &[u64], right: &[u64]) -> u32 {
     left.iter()

@@ -1,16 +1,16 @@
-//! File that holds the vectors of all agents, one after another, read by offset.
+//! The file that holds the vectors of all agents, one after another, read by offset.
 //!
-//! The file is derived: each process writes it from the database and deletes it at its end. Bytes once written are
-//! never changed, so readers need no lock.
+//! The file is derived: each process writes it from the database and deletes it at its end. Written bytes never change,
+//! so readers need no lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Extension of the file's name; any such file in the folder at the start of a process is left over.
+/// Extension of the file's name. Such files in the folder at the start of a process are left over.
 const EXTENSION: &str = "vectors";
 
-/// The file, deleted when its last reader is dropped.
+/// Deleted when its last reader is dropped.
 #[derive(Debug)]
 pub(super) struct VectorFile {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct VectorFile {
 }
 
 impl VectorFile {
-    /// Creates an empty file in the folder, which is created if it is missing.
+    /// Creates the folder too if it is missing.
     pub fn create(folder: &Path, number: u64) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("{number}.{EXTENSION}"));
@@ -31,12 +31,11 @@ impl VectorFile {
         Ok(Self { path, file })
     }
 
-    /// Writes at an offset where nothing was written before; fails for example on a full disk.
+    /// Nothing may have been written at this offset before. Fails for example on a full disk.
     pub fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         write_all_at(&self.file, bytes, at)
     }
 
-    /// Reads the bytes at an offset.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         read_exact_at(&self.file, bytes, at)
     }
@@ -51,9 +50,6 @@ impl Drop for VectorFile {
 }
 
 /// Removes the files that earlier processes left behind.
-///
-/// # Errors
-/// If the folder exists and cannot be read.
 pub fn remove_left_over(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

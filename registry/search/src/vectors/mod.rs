@@ -1,7 +1,7 @@
 //! Semantic search: the vectors of all agents, with the codes for scanning in memory.
 //!
 //! Each agent has one to four one-bit codes in memory. A search compares all of them with the query's code to find the
-//! best candidates, then reads their quantised vectors (one byte per number) from a file. The file is derived from the
+//! best candidates, then reads their quantized vectors (one byte per number) from a file. The file is derived from the
 //! database and rebuilt by every process; this module knows neither cards nor the search index, only agent ids and
 //! vectors.
 //!
@@ -33,27 +33,23 @@ pub use nearest::{MAX_NEAREST, Near, Snapshot};
 pub use quantised::{AgentVectors, MAX_DIMENSIONS, MAX_VECTORS, NotVectors, Similarity};
 pub use slots::{NO_SLOT, SlotBits};
 
-/// Unused bytes of the file from which a rebuild of these vectors is due, if they are also more than half of the file.
+/// Unused bytes of the file from which a rebuild is due, if they are also more than half of the file.
 const WASTE: u64 = 64 * 1024 * 1024;
 
-/// The number of the next [`Vectors`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The vectors of all agents, computed by one model.
 #[derive(Debug)]
 pub struct Vectors {
     number: u64,
     dimensions: usize,
-    /// State for changes, locked for moments only, and while a change is written.
+    /// Locked briefly, and while a change is written.
     state: Mutex<VectorsState>,
-    /// Snapshot for searches.
     shown: ArcSwap<Snapshot>,
 }
 
 /// A change of an agent's vectors: a stamp of the text they were computed from, and the vectors; `None` removes them.
 pub type VectorChange = (Uuid, Option<(u64, AgentVectors)>);
 
-/// Slot and vectors of an agent.
 #[derive(Debug, Clone, Copy)]
 struct AgentSlot {
     slot: u32,
@@ -64,7 +60,6 @@ struct AgentSlot {
 #[derive(Debug, Default)]
 struct VectorsState {
     agents_by_id: HashMap<Uuid, AgentSlot>,
-    /// End of the file, where the next vectors are written.
     end: u64,
     /// Bytes of the file that are no longer used.
     waste: u64,
@@ -72,11 +67,7 @@ struct VectorsState {
 }
 
 impl Vectors {
-    /// Creates empty vectors of this many dimensions, with their file in this folder.
-    ///
-    /// # Errors
-    /// [`VectorsError::File`] if the file cannot be created; [`VectorsError::Dimensions`] if `dimensions` is 0 or more
-    /// than [`MAX_DIMENSIONS`].
+    /// Creates empty vectors, with their file in this folder. Fails for 0 or more than [`MAX_DIMENSIONS`] dimensions.
     pub fn create(folder: &Path, dimensions: usize) -> Result<Self, VectorsError> {
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Err(VectorsError::Dimensions(dimensions));
@@ -96,22 +87,20 @@ impl Vectors {
         })
     }
 
-    /// Number of these vectors, unique within this process.
+    /// Unique within this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Dimensions of each vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Number of agents that have vectors.
     pub fn agents(&self) -> usize {
         self.state().agents
     }
 
-    /// Memory in bytes, without the overhead of the allocator.
+    /// Bytes of memory, without the overhead of the allocator.
     pub fn size(&self) -> usize {
         let chunks: usize = self
             .snapshot()
@@ -123,7 +112,7 @@ impl Vectors {
         chunks + self.state().agents_by_id.capacity() * (size_of::<(Uuid, AgentSlot)>() + 1)
     }
 
-    /// Stamp of the text that an agent's vectors were computed from; `None` if it has no vectors.
+    /// The stamp of the text that an agent's vectors were computed from; `None` if it has no vectors.
     pub fn stamp(&self, id: Uuid) -> Option<u64> {
         let state = self.state();
         let known = state.agents_by_id.get(&id)?;
@@ -132,7 +121,7 @@ impl Vectors {
         held.then_some(known.stamp)
     }
 
-    /// Snapshot for one search. It does not change while it is held.
+    /// Does not change while it is held.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shown.load_full()
     }
@@ -143,12 +132,8 @@ impl Vectors {
         state.waste > WASTE && state.waste > state.end / 2
     }
 
-    /// Replaces the vectors of agents; `None` removes an agent's. Searches see all changes at once. Of two changes to
-    /// one agent the later counts.
-    ///
-    /// # Errors
-    /// [`VectorsError::File`] if the file cannot be written; [`VectorsError::Dimensions`] if a vector has another
-    /// length. Nothing has changed then.
+    /// Replaces the vectors of agents; searches see all changes at once. Of two changes to one agent the later counts.
+    /// On an error, such as vectors of another length, nothing has changed.
     pub fn put(&self, changes: &[VectorChange]) -> Result<(), VectorsError> {
         let other = |vectors: &&AgentVectors| vectors.dimensions() != self.dimensions;
         let vectors = || {
@@ -201,7 +186,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// Slots of these agents, in order; an agent without a slot is given one.
+    /// The slots of these agents, in order; an agent without a slot is given one.
     pub fn slots_of(&self, ids: impl Iterator<Item = Uuid>) -> Vec<u32> {
         let mut state = self.state();
         let mut next = Snapshot::clone(&self.shown.load());
@@ -218,7 +203,6 @@ impl Vectors {
         slots
     }
 
-    /// Gives an agent the next slot.
     fn add(&self, state: &mut VectorsState, next: &mut Snapshot, id: Uuid) -> u32 {
         let full = next
             .chunks
@@ -237,18 +221,16 @@ impl Vectors {
         slot
     }
 
-    /// Length in bytes of the vectors at a place.
     fn length(&self, place: VectorPlace) -> u64 {
         u64::from(place.count) * quantised::stride(self.dimensions) as u64
     }
 
-    /// Locks the state, also after a panic of another holder: its counts are rebuilt with the process.
+    /// Locks the state, even after a panic of another holder: its counts are rebuilt with the process.
     fn state(&self) -> MutexGuard<'_, VectorsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Chunk of a slot, and its index there.
 fn split(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK, slot as usize % CHUNK)
 }

@@ -1,4 +1,4 @@
-//! Nearest neighbours of a query: candidates by their codes, then similarities by their vectors.
+//! Nearest neighbors of a query: candidates by their codes, then similarities by their vectors.
 
 use std::sync::Arc;
 
@@ -26,28 +26,24 @@ pub struct Snapshot {
     pub(super) version: u64,
 }
 
-/// A nearest neighbour of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
-    /// Slot of the agent.
     pub slot: u32,
-    /// Similarity of the agent.
     pub similarity: Similarity,
 }
 
 impl Snapshot {
-    /// Version of the vectors, which rises with every change.
+    /// Rises with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Number of slots.
     pub fn slots(&self) -> usize {
         let last = self.chunks.last().map_or(0, |chunk| chunk.ids.len());
         self.chunks.len().saturating_sub(1) * CHUNK + last
     }
 
-    /// Id of the agent in a slot; nil if there is no such slot.
+    /// Nil if there is no such slot.
     pub fn id(&self, slot: u32) -> Uuid {
         let (chunk, place) = split(slot);
         let chunk = self.chunks.get(chunk);
@@ -55,11 +51,8 @@ impl Snapshot {
         id.copied().unwrap_or_default()
     }
 
-    /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, and the similarities of
-    /// their vectors, in the order of their slots. Agents at equal distance are chosen by their ids.
-    ///
-    /// # Errors
-    /// [`VectorsError::File`] if the file cannot be read; [`VectorsError::Dimensions`] if the query has another length.
+    /// Finds the [`MAX_NEAREST`] allowed agents whose codes differ least from the query's, with the similarities of
+    /// their vectors, in slot order. Agents at equal distance are chosen by id.
     pub fn nearest(&self, query: &[f32], allowed: &SlotBits) -> Result<Vec<Near>, VectorsError> {
         if query.len() != self.dimensions {
             return Err(VectorsError::Dimensions(query.len()));
@@ -73,11 +66,7 @@ impl Snapshot {
         self.compare(query, self.best(&distances))
     }
 
-    /// The first vector of the agent in a slot, which is that of its card as a whole, of unit length; `None` if it has
-    /// no vectors.
-    ///
-    /// # Errors
-    /// [`VectorsError::File`] if the file cannot be read.
+    /// The first vector of the agent in a slot, that of its whole card, of unit length; `None` if it has no vectors.
     pub fn first_vector(&self, slot: u32) -> Result<Option<Vec<f32>>, VectorsError> {
         let (chunk, place) = split(slot);
         let chunk = self.chunks.get(chunk);
@@ -102,7 +91,6 @@ impl Snapshot {
         }
     }
 
-    /// The slots with the smallest distances, ascending.
     fn best(&self, distances: &[u16]) -> Vec<u32> {
         let mut count = [0_usize; MAX_DIMENSIONS + 1];
         for distance in distances {
@@ -137,7 +125,6 @@ impl Snapshot {
         best
     }
 
-    /// Similarities of these slots, from their vectors.
     fn compare(&self, query: &[f32], slots: Vec<u32>) -> Result<Vec<Near>, VectorsError> {
         let stride = stride(self.dimensions);
         let query = QuantisedQuery::new(query);

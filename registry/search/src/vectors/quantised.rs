@@ -1,6 +1,6 @@
-//! Quantised vectors, one byte per number: their storage format, and their similarity to a query.
+//! Quantized vectors, one byte per number: their storage format, and their similarity to a query.
 
-/// Vectors of one agent: the whole card's first, then those of its parts.
+/// The vectors of an agent: the whole card's first, then those of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentVectors {
     /// Scale and numbers of each vector.
@@ -8,16 +8,15 @@ pub struct AgentVectors {
     dimensions: usize,
 }
 
-/// The most vectors of one agent: of the whole card, of its name and description, and of its first 16 skills.
+/// The most vectors of an agent: of the whole card, of its name and description, and of its first 16 skills.
 pub const MAX_VECTORS: usize = 18;
-/// The most dimensions of a vector.
 pub const MAX_DIMENSIONS: usize = 4096;
 /// Bytes of a scale, a little-endian `f32`.
 const SCALE: usize = size_of::<f32>();
 /// Steps of a query's numbers on each side of 0.
 const QUERY_STEPS: f32 = 2047.0;
 
-/// Error for bytes that are not the vectors of an agent.
+/// Bytes or vectors that cannot be the vectors of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes are not 1 to {MAX_VECTORS} vectors of {dimensions} numbers")]
 pub struct NotVectors {
@@ -25,12 +24,11 @@ pub struct NotVectors {
     dimensions: usize,
 }
 
-/// Similarity of an agent to a query, as cosines.
+/// Similarity of an agent to a query, as cosines of the whole card and of the most similar part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity {
-    /// Cosine of the whole card.
     pub card: f32,
-    /// Index of the most similar part, from 0, and its cosine; `None` without parts.
+    /// The index, from 0, and cosine of the most similar part; `None` without parts.
     pub part: Option<(usize, f32)>,
 }
 
@@ -43,10 +41,8 @@ impl Similarity {
 }
 
 impl AgentVectors {
-    /// Quantises vectors of unit length, the whole card's first; those beyond [`MAX_VECTORS`] are left out.
-    ///
-    /// # Errors
-    /// [`NotVectors`] if there are none, if they differ in length, or if they are longer than [`MAX_DIMENSIONS`].
+    /// Quantizes vectors of unit length, the whole card's first; those beyond [`MAX_VECTORS`] are left out. Fails if
+    /// there are none, if they differ in length, or if they are longer than [`MAX_DIMENSIONS`].
     pub fn new(vectors: &[Vec<f32>]) -> Result<Self, NotVectors> {
         let dimensions = vectors.first().map_or(0, Vec::len);
         let kept = &vectors[..vectors.len().min(MAX_VECTORS)];
@@ -63,10 +59,7 @@ impl AgentVectors {
         Self::from_bytes(bytes, dimensions)
     }
 
-    /// Reads vectors from their stored bytes.
-    ///
-    /// # Errors
-    /// [`NotVectors`] if the bytes are not a whole number of vectors, or are none or too many.
+    /// Fails if the bytes are not a whole number of vectors, or are none or too many.
     pub fn from_bytes(bytes: Vec<u8>, dimensions: usize) -> Result<Self, NotVectors> {
         let whole = bytes.len().is_multiple_of(stride(dimensions));
         let fits = (1..=MAX_VECTORS).contains(&(bytes.len() / stride(dimensions)));
@@ -79,34 +72,31 @@ impl AgentVectors {
         })
     }
 
-    /// The stored bytes: for each vector its scale, then one byte per number.
+    /// For each vector its scale, then one byte per number.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Number of vectors.
     pub fn count(&self) -> usize {
         self.bytes.len() / stride(self.dimensions)
     }
 
-    /// Dimensions of each vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// Quantised numbers of each vector without its scale, for uses that only need the direction.
+    /// The quantized numbers of each vector without its scale, for uses that need only the direction.
     pub(super) fn directions(&self) -> impl Iterator<Item = &[u8]> {
         let vectors = self.bytes.chunks_exact(stride(self.dimensions));
         vectors.map(|vector| &vector[SCALE..])
     }
 }
 
-/// Bytes of one vector with this many dimensions.
+/// Bytes of a vector.
 pub(super) fn stride(dimensions: usize) -> usize {
     SCALE + dimensions
 }
 
-/// Similarity of the vectors in these bytes to a query of unit length.
 #[inline(always)]
 pub(super) fn similarity(bytes: &[u8], query: &QuantisedQuery) -> Similarity {
     // A loop, because the closure of an iterator may be compiled on its own, without the wide instructions.
@@ -127,7 +117,7 @@ pub(super) fn similarity(bytes: &[u8], query: &QuantisedQuery) -> Similarity {
     similarity
 }
 
-/// The vector in these bytes, of unit length: its scale has no part in it.
+/// The vector in these bytes, of unit length, so its scale does not matter.
 pub(super) fn direction(bytes: &[u8]) -> Vec<f32> {
     let numbers = bytes.get(SCALE..).unwrap_or_default().iter();
     let vector: Vec<f32> = numbers
@@ -155,8 +145,8 @@ fn quantise(vector: &[f32], bytes: &mut Vec<u8>) {
     }));
 }
 
-/// A query in whole numbers, so that its products with quantised vectors are sums of small integers: the compiler adds them
-/// in any order, and every processor gets the same result.
+/// A query in whole numbers, so that its products with quantized vectors are sums of small integers: the compiler may
+/// add them in any order, and every processor gets the same result.
 #[derive(Debug, Clone)]
 pub(super) struct QuantisedQuery {
     /// 12 bits each, so that no sum of [`MAX_DIMENSIONS`] products overflows.
@@ -165,7 +155,7 @@ pub(super) struct QuantisedQuery {
 }
 
 impl QuantisedQuery {
-    /// Quantises a query of at most [`MAX_DIMENSIONS`] numbers.
+    /// Takes at most [`MAX_DIMENSIONS`] numbers.
     pub fn new(query: &[f32]) -> Self {
         let most = query
             .iter()
@@ -181,7 +171,6 @@ impl QuantisedQuery {
         }
     }
 
-    /// Dot product with a quantised vector.
     #[inline(always)]
     fn product(&self, vector: &[u8]) -> f32 {
         let Some((scale, numbers)) = vector.split_first_chunk::<SCALE>() else {

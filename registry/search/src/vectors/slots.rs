@@ -1,19 +1,18 @@
-//! Sets of slots.
+//! Sets of slots, one bit each.
 
 /// A number that is never a slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// A set of slots, one bit each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotBits(Vec<u64>);
 
 impl SlotBits {
-    /// The empty set, with room for slots below `slots`.
+    /// An empty set, with room for slots below `slots`.
     pub fn none(slots: usize) -> Self {
         Self(vec![0; slots.div_ceil(64)])
     }
 
-    /// Adds a slot; one outside the set's bounds is ignored.
+    /// Ignores a slot outside the set's bounds.
     #[inline]
     pub fn insert(&mut self, slot: u32) {
         if let Some(word) = self.0.get_mut(slot as usize / 64) {
@@ -21,7 +20,6 @@ impl SlotBits {
         }
     }
 
-    /// Whether a slot is in the set.
     #[inline]
     pub fn contains(&self, slot: u32) -> bool {
         self.0
@@ -29,7 +27,7 @@ impl SlotBits {
             .is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Words from slot `first` on, a multiple of 64; for at most `slots` slots.
+    /// The words from slot `first` on, a multiple of 64, for at most `slots` slots.
     pub(super) fn words(&self, first: usize, slots: usize) -> &[u64] {
         let begin = (first / 64).min(self.0.len());
         let end = (begin + slots.div_ceil(64)).min(self.0.len());

@@ -58,14 +58,9 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let json = check_media_type(request);
         let body = UnreadBody::take(request, payload);
-        async move {
-            json?;
-            let limit = body.limits.json_bytes;
-            parse(&body.read(limit).await?).map(Self)
-        }
-        .boxed_local()
+        let limit = body.limits.json_bytes;
+        async move { parse(&body.read_json(limit).await?).map(Self) }.boxed_local()
     }
 }
 
@@ -74,13 +69,8 @@ impl<T: DeserializeOwned + 'static, const BYTES: usize> FromRequest for BodyUpTo
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let json = check_media_type(request);
         let body = UnreadBody::take(request, payload);
-        async move {
-            json?;
-            parse(&body.read(BYTES).await?).map(Self)
-        }
-        .boxed_local()
+        async move { parse(&body.read_json(BYTES).await?).map(Self) }.boxed_local()
     }
 }
 
@@ -109,13 +99,8 @@ impl FromRequest for CardBody {
     type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let json = check_media_type(request);
         let body = UnreadBody::take(request, payload);
-        async move {
-            json?;
-            Ok(Self(body.read(MAX_CARD_BYTES).await?.freeze()))
-        }
-        .boxed_local()
+        async move { Ok(Self(body.read_json(MAX_CARD_BYTES).await?.freeze())) }.boxed_local()
     }
 }
 
@@ -173,6 +158,12 @@ impl UnreadBody {
             })?;
         judge_again(&request).await?;
         Ok(bytes)
+    }
+
+    /// Reads a body that has to be JSON.
+    async fn read_json(self, limit: usize) -> Result<BytesMut, Problem> {
+        check_media_type(&self.request)?;
+        self.read(limit).await
     }
 
     async fn collect(mut self, limit: usize) -> Result<BytesMut, Problem> {

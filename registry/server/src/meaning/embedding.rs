@@ -280,9 +280,7 @@ async fn follow(context: &Context, embedding: &mut Embedding) -> Result<Embeddin
 async fn rest(context: &Context, embedding: &mut Embedding) -> Result<EmbeddingStep> {
     let now = context.now();
     if now.0.saturating_sub(embedding.row.used_at) > USED_EVERY {
-        let write = context.store.write().await?;
-        write.model_used(&embedding.row.id, now.0).await?;
-        write.commit().await?;
+        context.store.model_use(&embedding.row.id, now.0).await?;
         embedding.row.used_at = now.0;
     }
     Ok(EmbeddingStep::Done)

@@ -101,35 +101,35 @@ pub async fn pass_terms(context: &Context) -> Result<()> {
     let Some(term) = context.config.governance.term() else {
         return Ok(());
     };
-    let now = context.now();
-    let begun_by = now.plus(NOTICE - term).0;
-    let store = &context.store;
-    let (mut after, mut failed) = (None, Ok(()));
-    loop {
-        let ids = terms::agents_without_term(store, after, PAGE).await?;
-        let Some(last) = ids.last() else {
-            break;
-        };
-        after = Some(*last);
-        failed = failed.and(change_page(context, &ids, Step::Begin).await);
+    let mut failed = Ok(());
+    for step in [Step::Begin, Step::Announce { term }, Step::End] {
+        let mut after = None;
+        loop {
+            let ids = agents_at(context, step, after).await?;
+            let Some(last) = ids.last() else {
+                break;
+            };
+            after = Some(*last);
+            failed = failed.and(change_page(context, &ids, step).await);
+        }
     }
-    after = None;
-    loop {
-        let ids = terms::agents_certified_by(store, begun_by, after, PAGE).await?;
-        let Some(last) = ids.last() else {
-            break;
-        };
-        after = Some(*last);
-        failed = failed.and(change_page(context, &ids, Step::Announce { term }).await);
-    }
-    after = None;
-    loop {
-        let ids = terms::agents_past_term(store, now.0, after, PAGE).await?;
-        let Some(last) = ids.last() else {
-            return failed;
-        };
-        after = Some(*last);
-        failed = failed.and(change_page(context, &ids, Step::End).await);
+    failed
+}
+
+/// A page of the agents for which a step is due, by their ids, after `after`.
+async fn agents_at(
+    context: &Context,
+    step: Step,
+    after: Option<Uuid>,
+) -> Result<Vec<Uuid>, StoreError> {
+    let (store, now) = (&context.store, context.now());
+    match step {
+        Step::Begin => terms::agents_without_term(store, after, PAGE).await,
+        Step::Announce { term } => {
+            let begun_by = now.plus(NOTICE - term).0;
+            terms::agents_certified_by(store, begun_by, after, PAGE).await
+        }
+        Step::End => terms::agents_past_term(store, now.0, after, PAGE).await,
     }
 }
 

@@ -4,71 +4,57 @@
 pub mod agent {
     use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState, Visibility};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "agents")]
-    pub struct Model {
+    table_row! { "agents":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub domain_id: i64,
-        /// That domain's name.
         pub domain: String,
         /// `well-known`, or the card URL.
         pub slot: String,
-        /// Assigned with the first proof.
+        /// Assigned with the first proof of the domain.
         pub urn: Option<String>,
         pub lifecycle: Kept<Lifecycle>,
-        /// A `Deprecation` in JSON, of the last time that the agent was deprecated.
+        /// A `Deprecation` as JSON, from the last time the agent was deprecated.
         pub deprecation: Option<String>,
         pub visibility: Kept<Visibility>,
-        /// The groups that see it while it is restricted: a JSON array of their ids. Without one, none.
+        /// A JSON array of the ids of groups that see it while it is restricted; null for none.
         pub audience: Option<String>,
-        /// The collections whose audience sees it too while it is restricted: a JSON array of their ids.
+        /// A JSON array of the ids of collections whose audience sees it too while it is restricted.
         pub collections: Option<String>,
-        /// The groups of these audiences, as [`Self::audience`]; follows them.
+        /// The groups of those collections' audiences, as in [`Self::audience`], kept up to date with them.
         pub collection_audience: Option<String>,
-        /// JSON object of texts, set by curators.
+        /// A JSON object of texts, set by curators.
         pub labels: String,
-        /// The thumbprints of its pinned keys, with spaces between; those of the first valid signature until others are
-        /// accepted.
+        /// The thumbprints of its pinned keys, separated by spaces: of its first valid signature, or accepted later.
         pub pins: String,
-        /// The account that its card names as its owner, which proves this one card.
+        /// The account that its card names as owner, which proves this one card.
         pub claimed_by: Option<Uuid>,
-        /// Its owner: the domain's owner, or without one the account that its card names.
+        /// The domain's owner, or without one the account that its card names.
         pub owner_id: Option<Uuid>,
-        /// The account that registered the source.
         pub submitter: Option<Uuid>,
-        /// The account that answers for it inside the company.
+        /// The account that is responsible for it inside the company.
         pub sponsor_id: Option<Uuid>,
-        /// Whether a curator has accepted queries that are derived from its skills, for its entry of ARD.
+        /// Whether a curator has accepted queries derived from its skills for its ARD entry.
         pub derived_queries: bool,
-        /// The version served.
+        /// The version that is served.
         pub approved_version: Option<Uuid>,
-        /// Since when the term of its approval runs.
+        /// When the current term of its approval began.
         pub certified_at: Option<i64>,
-        /// When its approval ends, once its owner was told of that.
+        /// When its approval ends; set once its owner was notified.
         pub recertify_at: Option<i64>,
-        /// The version fetched last.
         pub newest_version: Option<Uuid>,
-        /// Whether the card came over valid TLS.
         pub tls: bool,
         pub liveness: Kept<LivenessState>,
-        /// The reason why it is not fresh.
         pub liveness_reason: Option<String>,
-        /// Last 200 or 304.
+        /// The last response with status 200 or 304.
         pub last_seen_at: Option<i64>,
-        /// Last new version.
         pub last_changed_at: Option<i64>,
-        /// Since when it is gone.
         pub gone_since: Option<i64>,
-        /// The beginning of the day in which `changes` are counted.
+        /// The start of the day in which `changes` are counted.
         pub changes_since: i64,
-        /// New versions in that day.
         pub changes: i32,
         pub created_at: i64,
         pub updated_at: i64,
-        /// The time at which it was retired.
         pub retired_at: Option<i64>,
     }
 
@@ -120,15 +106,10 @@ pub mod agent {
     }
 }
 
-/// A hold on an agent.
 pub mod hold {
     use a2a_registry_domain::lifecycle::Hold;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "holds")]
-    pub struct Model {
+    table_row! { "holds":
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
@@ -139,78 +120,60 @@ pub mod hold {
     }
 
     impl Model {
-        /// The hold as it is shown. A kind that this program does not know was set by a later one, and is shown as an
-        /// operator's hold.
+        /// The hold as it is shown: a kind that only a later program knows is shown as an operator's hold.
         pub fn shown(&self) -> Hold {
             self.hold.known().unwrap_or(Hold::Operator)
         }
     }
 }
 
-/// Received bytes, by their digest.
 pub mod body {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "bodies")]
-    pub struct Model {
+    table_row! { "bodies":
         /// `sha256:` and 64 hex digits.
         #[sea_orm(primary_key, auto_increment = false)]
         pub digest: String,
-        /// Exactly as received.
         pub bytes: Vec<u8>,
     }
 }
 
-/// One stored version of a card.
 pub mod version {
     use a2a_registry_domain::coverage::CoverageLevel;
     use a2a_registry_domain::review::{ChangeClass, VersionState};
     use a2a_registry_domain::signature::SignatureState;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "versions")]
-    pub struct Model {
-        /// Identifier; rises with time.
+    table_row! { "versions":
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
-        /// Of the bytes.
         pub digest: String,
         /// Of the canonical form without signatures.
         pub content_digest: String,
         pub signing: String,
-        /// The state of its signatures without a proof of the domain; only a proof makes it `valid`.
+        /// The state of its signatures apart from the proof of the domain; only a proof makes it `valid`.
         pub signature: Kept<SignatureState>,
-        /// JSON of the key sets that verified its signatures.
+        /// The key sets that verified its signatures, as JSON.
         pub key_sets: String,
-        /// The thumbprints of the keys with which its signatures verify, with spaces between.
+        /// The thumbprints of the keys that verify its signatures, separated by spaces.
         pub thumbprints: String,
-        /// JSON of the result of each of its signatures, with the reason.
+        /// The result of each signature with the reason, as JSON.
         pub verdicts: String,
-        /// The wire format it was read as.
         pub wire_family: String,
-        /// JSON of the card's model.
+        /// The parsed card, as JSON.
         pub model: String,
-        /// JSON of its findings.
+        /// The findings about the card, as JSON.
         pub findings: String,
-        /// Whether one of them is an error.
         pub has_error: bool,
-        /// The `DERIVATION` that made this row.
+        /// The `DERIVATION` that computed this row.
         pub derivation: i32,
-        /// When it was first seen.
         pub observed_at: i64,
-        /// The class of its change against the version approved then.
+        /// The class of its change from the version that was approved then.
         pub change_class: Option<Kept<ChangeClass>>,
-        /// The decision on it.
         pub state: Kept<VersionState>,
-        /// Whether it was approved once.
         pub ever_approved: bool,
-        /// The number of fetches of different bytes with the same content.
+        /// The number of fetches with different bytes but the same content.
         pub repeats: i64,
-        /// The coverage of the source that gave it.
+        /// The coverage of the source that it came from.
         pub standing: Kept<CoverageLevel>,
     }
 
@@ -221,18 +184,13 @@ pub mod version {
     }
 }
 
-/// A source that gave a version of a card.
 pub mod version_source {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "version_sources")]
-    pub struct Model {
+    table_row! { "version_sources":
         #[sea_orm(primary_key, auto_increment = false)]
         pub version_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
         pub source_id: i64,
-        /// The origin that answered last, after redirects.
+        /// The origin that served it last, after redirects.
         pub answered_by: String,
     }
 }

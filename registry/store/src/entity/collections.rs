@@ -1,69 +1,53 @@
 //! Rows: collections of agents, saved searches, and feeds.
 
-/// A collection: the agents that fit a filter.
 pub mod collection {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "collections")]
-    pub struct Model {
+    table_row! { "collections":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         #[sea_orm(unique)]
         pub name: String,
-        /// What it is for.
         pub description: String,
-        /// The filter that its agents fit, as it is written.
+        /// As the curator wrote it.
         pub filter: String,
-        /// The groups that see it: a JSON array of their ids. Without one, everybody.
+        /// A JSON array of the ids of the groups that see it; null for everybody.
         pub audience: Option<String>,
-        /// The accounts that answer for it: a JSON array of their ids.
+        /// A JSON array of the ids of the accounts that are responsible for it.
         pub owners: String,
         pub created_at: i64,
         pub updated_at: i64,
     }
 }
 
-/// A search that an account has saved.
 pub mod saved_search {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "saved_searches")]
-    pub struct Model {
+    table_row! { "saved_searches":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub account_id: Uuid,
-        /// Its name, unique for the account.
+        /// Unique for the account.
         pub name: String,
-        /// The parameters of the search, as in an address.
+        /// The parameters of the search, as in a URL.
         pub query: String,
         pub created_at: i64,
     }
 }
 
-/// The feed of an account.
 pub mod feed {
     use a2a_registry_domain::role::Scopes;
 
     use super::super::accounts::known_scopes;
-    use crate::entity::prelude::*;
 
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "feeds")]
-    pub struct Model {
+    table_row! { "feeds":
         #[sea_orm(primary_key, auto_increment = false)]
         pub account_id: Uuid,
-        /// The hash of its secret.
         #[sea_orm(unique)]
         pub hash: String,
         pub created_at: i64,
-        /// The scopes of what it was made with; without any it may tell nothing.
+        /// The scopes of the token or session that it was created with; null for none.
         pub scopes: Option<String>,
     }
 
     impl Model {
-        /// What it was made with; `None` for one that may tell nothing.
+        /// `None` for a feed that may show nothing.
         pub fn scopes(&self) -> Option<Scopes> {
             self.scopes.as_deref().map(known_scopes)
         }

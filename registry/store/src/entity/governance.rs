@@ -1,14 +1,9 @@
 //! Rows: decisions, reviews and events.
 
-/// A decision on one content.
 pub mod decision {
     use a2a_registry_domain::admission_rules::Rule;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "decisions")]
-    pub struct Model {
+    table_row! { "decisions":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub agent_id: Uuid,
@@ -20,37 +15,27 @@ pub mod decision {
         /// The account's name, or `policy`.
         pub actor: String,
         pub reason: Option<String>,
-        /// Whether the approver was the submitter.
         pub self_approved: bool,
         pub at: i64,
     }
 }
 
-/// A review of a version by curators.
 pub mod review {
     use a2a_registry_domain::review::{ChangeClass, ReviewKind, ReviewState};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "reviews")]
-    pub struct Model {
-        /// Identifier; rises with time.
+    table_row! { "reviews":
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
         pub version_id: Uuid,
-        /// What it was opened for.
         pub kind: Kept<ReviewKind>,
         pub previous_version: Option<Uuid>,
-        /// The class of the change.
         pub change_class: Option<Kept<ChangeClass>>,
         pub state: Kept<ReviewState>,
         /// The account that registered the source.
         pub submitter: Option<String>,
-        /// The account that is to decide it.
         pub assignee: Option<Uuid>,
-        /// By when it is to be decided.
         pub due_at: Option<i64>,
         pub decider: Option<String>,
         pub reason: Option<String>,
@@ -65,26 +50,21 @@ pub mod review {
     }
 }
 
-/// An event.
 pub mod event {
     use a2a_registry_domain::event::EventKind;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "events")]
-    pub struct Model {
-        /// Its number in the order of all events.
+    table_row! { "events":
+        /// Its position among all events.
         #[sea_orm(primary_key)]
         pub seq: i64,
         pub at: i64,
         pub kind: Kept<EventKind>,
-        /// The id or name of its subject.
+        /// The id or name of what it is about.
         pub subject: String,
-        /// The agent whose index entry follows from it.
+        /// The agent whose index entry it changes.
         pub agent_id: Option<Uuid>,
         pub actor: String,
-        /// JSON details.
+        /// The details of the event as JSON.
         pub data: String,
     }
 

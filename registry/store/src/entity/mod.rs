@@ -1,7 +1,20 @@
 //! All tables, without any logic. Times are microseconds since 1970 UTC, where nothing else is said. A table is
 //! described at its module, and a column where its name does not say what it is.
 
-/// Gives each column with an enum of the domain a method of its name, which fails where this program does not know the value.
+/// Defines the row of a table by its columns.
+macro_rules! table_row {
+    ($table:tt: $($columns:tt)*) => {
+        use crate::entity::prelude::*;
+
+        #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
+        #[sea_orm(table_name = $table)]
+        pub struct Model {
+            $($columns)*
+        }
+    };
+}
+
+/// Adds a method for each enum column, which fails for a value that this program does not know.
 macro_rules! enum_columns {
     ($table:literal, $key:ident:) => {};
     ($table:literal, $key:ident: $column:ident -> Option<$value:ident>, $($rest:tt)*) => {
@@ -33,6 +46,7 @@ mod governance;
 mod ownership;
 mod peer_candidates;
 mod policies;
+pub(crate) mod queries;
 mod reviews;
 mod vectors;
 
@@ -52,11 +66,10 @@ pub use vectors::{agent_vectors, model};
 
 use sea_orm::{DeriveRelation, EnumIter};
 
-/// The relations of every table: none, because joins are written where they are needed.
+/// Shared by all tables and empty, because joins are written where they are needed.
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
 pub enum Relation {}
 
-/// What the module of a table uses.
 mod prelude {
     pub(super) use sea_orm::entity::prelude::*;
 

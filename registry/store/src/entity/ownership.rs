@@ -1,12 +1,7 @@
 //! Rows: challenges, checks of proofs, owner marks and enrolled keys.
 
-/// A challenge of an account for a domain.
 pub mod challenge {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "challenges")]
-    pub struct Model {
+    table_row! { "challenges":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
@@ -16,53 +11,40 @@ pub mod challenge {
     }
 }
 
-/// An enrolled key: a signing key named by the owner of a domain, or the operator.
+/// A signing key that the owner of a domain, or the operator, has enrolled.
 pub mod enrolled_key {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "enrolled_keys")]
-    pub struct Model {
+    table_row! { "enrolled_keys":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
-        /// Its name in signatures.
         pub kid: String,
         /// Its RFC 7638 thumbprint.
         pub thumbprint: String,
-        /// The public key as JWK.
         pub jwk: String,
         pub actor: String,
         pub created_at: i64,
     }
 }
 
-/// One check of a proof.
 pub mod proof_check {
     use a2a_registry_domain::ownership::{Method, ProofOutcome};
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "proof_checks")]
-    pub struct Model {
+    table_row! { "proof_checks":
         #[sea_orm(primary_key)]
         pub id: i64,
         pub domain_id: i64,
-        /// The account whose proof was checked.
         pub account_id: Option<Uuid>,
-        /// Who asked for it, or `system`.
+        /// Who requested it, or `system`.
         pub actor: String,
         pub at: i64,
         pub method: Kept<Method>,
-        /// The name or URL.
+        /// The name or URL that was checked.
         pub place: String,
         pub outcome: Kept<ProofOutcome>,
-        /// One sentence.
         pub detail: String,
-        /// The value that is missing.
+        /// The value that should have been found.
         pub wanted: Option<String>,
-        /// The values found instead, a JSON array of strings.
+        /// The values found instead: a JSON array of strings.
         pub found: Option<String>,
         /// Whether the name is a CNAME.
         pub aliased: bool,
@@ -71,18 +53,14 @@ pub mod proof_check {
 
 /// The owner marks of a domain, as of the last check that found a proof.
 pub mod owner_marks {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "owner_marks")]
-    pub struct Model {
+    table_row! { "owner_marks":
         #[sea_orm(primary_key, auto_increment = false)]
         pub domain_id: i64,
-        /// Its name servers, with a space between.
+        /// The domain's name servers, separated by spaces.
         pub name_servers: String,
         /// The digest of its certificate's key.
         pub tls_key: Option<String>,
-        /// The thumbprints of the keys its cards were signed with, with a space between.
+        /// The thumbprints of the keys that signed its cards, separated by spaces.
         pub card_keys: String,
         pub seen_at: i64,
     }

@@ -1,16 +1,11 @@
 //! Rows: registries that catalogs name.
 
-/// A registry that a catalog names: a candidate for a peer, which nobody asks before an operator has made it one.
+/// A registry that a catalog lists: a candidate for a peer, which is not contacted before an operator makes it one.
 pub mod peer_candidate {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "peer_candidates")]
-    pub struct Model {
-        /// The source of the catalog.
+    table_row! { "peer_candidates":
         #[sea_orm(primary_key, auto_increment = false)]
         pub catalog_id: i64,
-        /// The publisher's identifier. The publisher is the domain of the catalog.
+        /// The publisher's own identifier of it. The publisher is the domain of the catalog.
         #[sea_orm(primary_key, auto_increment = false)]
         pub identifier: String,
         pub display_name: String,

@@ -1,88 +1,69 @@
 //! Rows: policy sets, waivers, and what policies on a dry run would have changed.
 
-/// A policy set. It never changes.
+/// Never changes once it is stored.
 pub mod policy_set {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "policy_sets")]
-    pub struct Model {
-        /// Its number, from 1.
+    table_row! { "policy_sets":
         #[sea_orm(primary_key, auto_increment = false)]
         pub number: i64,
-        /// Its policies in their order, as JSON.
+        /// In their order, as JSON.
         pub policies: String,
-        /// The collections that its policies ask about, as JSON; null where they ask about none.
+        /// The collections that its policies refer to, as JSON; null for none.
         pub collections: Option<String>,
-        /// The account that made it.
         pub author: String,
         pub reason: String,
         pub created_at: i64,
     }
 }
 
-/// A waiver: a policy that does not count for the content of an agent.
+/// A policy that is ignored for one content of an agent.
 pub mod waiver {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "waivers")]
-    pub struct Model {
-        /// Identifier; rises with time.
+    table_row! { "waivers":
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub agent_id: Uuid,
-        /// The identifier of the policy, in whatever set is in force.
+        /// The identifier of the policy, whatever set is in force.
         pub policy: String,
-        /// The content that it holds for.
         pub content_digest: String,
         pub reason: String,
-        /// The account that granted it.
         pub approver_id: Uuid,
         pub created_at: i64,
-        /// When it ends by itself.
         pub expires_at: i64,
-        /// When it ended; null while it is in force.
+        /// Null until it is ended.
         pub ended_at: Option<i64>,
         pub ended_by: Option<String>,
         pub ended_reason: Option<String>,
     }
 
     impl Model {
-        /// Whether it counts for this content at this time, if it was not ended.
+        /// Whether it covers this content at this time, unless it was ended.
         pub fn counts_for(&self, content_digest: &str, now: i64) -> bool {
             self.content_digest == content_digest && self.expires_at > now
         }
     }
 }
 
-/// How often a policy on a dry run would have changed what a caller was answered about a resource, by day.
+/// How often a policy on a dry run would have changed an answer about a resource to a caller, by day.
 pub mod dry_run_change {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "dry_run_changes")]
-    pub struct Model {
-        /// The identifier of the policy.
+    table_row! { "dry_run_changes":
         #[sea_orm(primary_key, auto_increment = false)]
         pub policy: String,
-        /// The policy's text, hashed, so that another text counts anew.
+        /// A hash of the policy's text, so that an edited policy is counted separately.
         #[sea_orm(primary_key, auto_increment = false)]
         pub fingerprint: String,
-        /// Days since 1970.
+        /// Whole days since 1970.
         #[sea_orm(primary_key, auto_increment = false)]
         pub day: i32,
         #[sea_orm(primary_key, auto_increment = false)]
         pub action: String,
-        /// The agent's identifier, or the name of the domain.
+        /// The agent's identifier, or the domain's name.
         #[sea_orm(primary_key, auto_increment = false)]
         pub resource: String,
-        /// The account's name; empty for callers without one.
+        /// The account's name; empty for a caller without an account.
         #[sea_orm(primary_key, auto_increment = false)]
         pub caller: String,
-        /// Whether it would have allowed what was denied; else denied what was allowed.
+        /// Whether it would have allowed what was denied; otherwise it would have denied what was allowed.
         pub allows: bool,
-        /// Answers.
         pub count: i64,
     }
 }

@@ -1,59 +1,40 @@
-//! Rows: what people write about a review, and what one of them has decided alone.
+//! Rows: what people write about a review, and approvals given by one account alone.
 
-/// One approval of a review by an account.
 pub mod review_approval {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "review_approvals")]
-    pub struct Model {
+    table_row! { "review_approvals":
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,
         #[sea_orm(primary_key, auto_increment = false)]
         pub account_id: Uuid,
         pub reason: String,
         pub at: i64,
-        /// Whether it counted when the review was decided; null until then.
+        /// Null until the review is decided.
         pub counted: Option<bool>,
     }
 }
 
-/// A comment on a review.
 pub mod review_comment {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "review_comments")]
-    pub struct Model {
-        /// Identifier; rises with time.
+    table_row! { "review_comments":
+        /// Identifiers rise with time.
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub review_id: Uuid,
-        /// The account that wrote it.
         pub author_id: Uuid,
         pub text: String,
         pub at: i64,
     }
 }
 
-/// A report of an agent, which a review of the kind `report` collects.
+/// A report about an agent; a review of kind `report` collects such reports.
 pub mod agent_report {
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "agent_reports")]
-    pub struct Model {
-        /// Identifier; rises with time.
+    table_row! { "agent_reports":
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
         pub review_id: Uuid,
-        /// The account that reported; null for an anonymous client.
+        /// Null for an anonymous client.
         pub account_id: Option<Uuid>,
-        /// The network of an anonymous client.
         pub network: Option<String>,
-        /// What is wrong.
         pub reason: String,
-        /// How to reach who reported.
         pub contact: Option<String>,
         pub at: i64,
     }
@@ -63,32 +44,24 @@ pub mod agent_report {
 pub mod break_glass {
     use a2a_registry_domain::review::ReviewKind;
 
-    use crate::entity::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel, DeriveActiveModelBehavior)]
-    #[sea_orm(table_name = "break_glasses")]
-    pub struct Model {
-        /// The review by which it is confirmed. It is in force while that is open.
+    table_row! { "break_glasses":
+        /// The review that confirms it. It is in force while that review is open.
         #[sea_orm(primary_key, auto_increment = false)]
         pub review_id: Uuid,
         pub agent_id: Uuid,
-        /// Who broke the glass.
         pub account_id: Uuid,
-        /// The kind of the review that was decided so.
+        /// The kind of the review that was decided this way.
         pub asked: Kept<ReviewKind>,
-        /// The version that was approved.
         pub version_id: Uuid,
         pub content_digest: String,
         pub signing: String,
         pub reason: String,
-        /// The version that was served before.
         pub before_version: Option<Uuid>,
-        /// The holds that were lifted, with spaces between.
+        /// The holds that were lifted, separated by spaces.
         pub before_holds: String,
-        /// The pinned keys of before.
         pub before_pins: String,
         pub at: i64,
-        /// When it ends unless it is confirmed.
+        /// When it ends unless confirmed.
         pub ends_at: i64,
     }
 }
