@@ -21,7 +21,8 @@ pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     plain(schema_for_output::<T>().as_ref().clone())
 }
 
-fn plain(schema: JsonObject) -> Arc<JsonObject> {
+/// A schema in these words.
+pub(super) fn plain(schema: JsonObject) -> Arc<JsonObject> {
     let mut schema = Value::Object(schema);
     simplify(&mut schema);
     match schema {
