@@ -95,7 +95,7 @@ impl OperationRequest<'_> {
         Ok(OperationResult::Value(match version {
             Version::V1 => value,
             // Its operations with a result all answer with a task.
-            Version::V03 => v0_3::task(&value),
+            Version::V03 => v0_3::task(value),
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
 
+use a2a_client::{v0, v1};
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
@@ -17,33 +18,6 @@ use crate::http::state::State;
 
 /// Characters of a method that an error repeats.
 const SHOWN: usize = 60;
-const METHODS_V1: [(&str, Operation); 11] = [
-    ("SendMessage", Operation::SendMessage),
-    ("SendStreamingMessage", Operation::SendStreamingMessage),
-    ("GetTask", Operation::GetTask),
-    ("ListTasks", Operation::ListTasks),
-    ("CancelTask", Operation::CancelTask),
-    ("SubscribeToTask", Operation::SubscribeToTask),
-    ("GetExtendedAgentCard", Operation::GetExtendedAgentCard),
-    ("CreateTaskPushNotificationConfig", Operation::ConfigurePush),
-    ("GetTaskPushNotificationConfig", Operation::ConfigurePush),
-    ("ListTaskPushNotificationConfigs", Operation::ConfigurePush),
-    ("DeleteTaskPushNotificationConfig", Operation::ConfigurePush),
-];
-/// Methods of 0.3, but for those of push notifications.
-const METHODS_V03: [(&str, Operation); 6] = [
-    ("message/send", Operation::SendMessage),
-    ("message/stream", Operation::SendStreamingMessage),
-    ("tasks/get", Operation::GetTask),
-    ("tasks/cancel", Operation::CancelTask),
-    ("tasks/resubscribe", Operation::SubscribeToTask),
-    (
-        "agent/getAuthenticatedExtendedCard",
-        Operation::GetExtendedAgentCard,
-    ),
-];
-/// The beginning of methods of 0.3 about push notifications.
-const PUSH_V03: &str = "tasks/pushNotificationConfig/";
 
 /// Takes one call.
 pub(crate) async fn rpc_call(
@@ -110,13 +84,28 @@ fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
 
 /// The operation that a method of this version names.
 fn operation(method: &str, version: Version) -> Option<Operation> {
-    let methods: &[(&str, Operation)] = match version {
-        Version::V1 => &METHODS_V1,
-        Version::V03 if method.starts_with(PUSH_V03) => return Some(Operation::ConfigurePush),
-        Version::V03 => &METHODS_V03,
-    };
-    let known = methods.iter().find(|(name, _)| *name == method);
-    known.map(|(_, operation)| *operation)
+    Some(match (version, method) {
+        (Version::V1, v1::SEND) | (Version::V03, v0::SEND) => Operation::SendMessage,
+        (Version::V1, v1::STREAM) | (Version::V03, v0::STREAM) => Operation::SendStreamingMessage,
+        (Version::V1, v1::GET) | (Version::V03, v0::GET) => Operation::GetTask,
+        (Version::V1, v1::LIST) => Operation::ListTasks,
+        (Version::V1, v1::CANCEL) | (Version::V03, v0::CANCEL) => Operation::CancelTask,
+        (Version::V1, v1::SUBSCRIBE) | (Version::V03, v0::SUBSCRIBE) => Operation::SubscribeToTask,
+        (Version::V1, v1::EXTENDED_CARD) | (Version::V03, v0::EXTENDED_CARD) => {
+            Operation::GetExtendedAgentCard
+        }
+        (
+            Version::V1,
+            "CreateTaskPushNotificationConfig"
+            | "GetTaskPushNotificationConfig"
+            | "ListTaskPushNotificationConfigs"
+            | "DeleteTaskPushNotificationConfig",
+        ) => Operation::ConfigurePush,
+        (Version::V03, method) if method.starts_with("tasks/pushNotificationConfig/") => {
+            Operation::ConfigurePush
+        }
+        _ => return None,
+    })
 }
 
 /// A method that this version does not have; the other one may.

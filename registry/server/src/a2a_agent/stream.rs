@@ -58,10 +58,10 @@ impl Form {
         }
     }
 
-    fn frame(&self, event: &Value, last: bool) -> Bytes {
+    fn frame(&self, event: Value, last: bool) -> Bytes {
         let written = match self {
             Self::Rest => event.to_string(),
-            Self::Rpc(id, Version::V1) => rpc::wrapped(id, event),
+            Self::Rpc(id, Version::V1) => rpc::wrapped(id, &event),
             Self::Rpc(id, Version::V03) => rpc::wrapped(id, &v0_3::event(event, last)),
         };
         Bytes::from(format!("data: {written}\n\n"))
@@ -107,7 +107,7 @@ pub(super) fn follow(
         token: bearer(asked.request).ok().flatten().map(str::to_owned),
         id,
         seen,
-        pending: VecDeque::from([form.frame(&first, ends)]),
+        pending: VecDeque::from([form.frame(first, ends)]),
         ends,
         form,
         signal,
@@ -200,7 +200,7 @@ impl Followed {
         self.ends = task.state != TaskState::Working;
         for event in wire::events(task) {
             // 0.3 marks only events of the state, and that one comes last.
-            self.pending.push_back(self.form.frame(&event, self.ends));
+            self.pending.push_back(self.form.frame(event, self.ends));
         }
     }
 
