@@ -14,6 +14,7 @@ use super::intent::Intent;
 use super::outcome::{Choice, FoundPage, Outcome};
 use super::tasks::owner;
 use super::words;
+use crate::agents::description::agent_description;
 use crate::agents::rendered::agent_answered;
 use crate::ard::base;
 use crate::ard::left_out::agents_without_urn;
@@ -232,7 +233,7 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,
         asked: asked.to_owned(),
-        text: words::described(&agent),
+        text: agent_description(&agent),
         data,
     })
 }

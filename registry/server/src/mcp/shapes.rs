@@ -2,10 +2,12 @@
 //! these types.
 
 use a2a_card::Skill;
-use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Provider, Trust};
-use rmcp::schemars::JsonSchema;
+use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Summary, Trust};
+use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+use serde_json::json;
 use url::Url;
+use utoipa::PartialSchema as _;
 
 use crate::mcp::bounds::{Bounds, ENTRIES, LINE, cut, lines, whole};
 
@@ -42,10 +44,10 @@ pub(super) struct AgentPage {
     pub hints: Vec<String>,
 }
 
-/// An agent in a list.
+/// What is said of an agent in a list and on its own.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct ListedAgent {
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct AgentHead {
     /// Id in this registry, for the other tools.
     pub id: String,
     /// URN; null until the domain of the agent is proved.
@@ -62,35 +64,31 @@ pub(super) struct ListedAgent {
     pub domain: String,
     /// Addresses at which it speaks A2A, in the order to try.
     pub interfaces: Vec<AgentInterface>,
+    /// How well the card's origin is proved.
+    #[schemars(schema_with = "trust_schema")]
+    pub trust: Trust,
+    /// `approved`, `deprecated` or another state of its lifecycle.
+    pub lifecycle: String,
+    /// Whether something was left out to bound this answer: of an agent in a list `get_agent` has it, else `get_card`.
+    pub shortened: bool,
+}
+
+/// An agent in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
+pub(super) struct ListedAgent {
+    #[serde(flatten)]
+    pub head: AgentHead,
     /// Names of its skills, from the card.
     pub skills: Vec<String>,
     /// Tags of its skills, from the card.
     pub tags: Vec<String>,
     /// Authentication that it requires.
     pub auth: Vec<String>,
-    /// How well the card's origin is proved.
-    pub trust: AgentTrust,
-    /// `approved`, `deprecated` or another state of its lifecycle.
-    pub lifecycle: String,
     /// Relevance within this answer; null without a text.
     pub score: Option<f32>,
     /// Whether it fits the text badly.
     pub weak: bool,
-    /// Whether details were left out to bound this answer; `get_agent` has them.
-    pub shortened: bool,
-}
-
-/// How well a card's origin is proved.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct AgentTrust {
-    /// `L0` fetched over TLS, `L1` domain proved, `L2` signed by the domain, `L3` signed with an enrolled key; null if the
-    /// card was not fetched over TLS.
-    pub level: Option<String>,
-    /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
-    pub domain: String,
-    /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
-    pub signature: String,
 }
 
 /// An address of an agent.
@@ -111,24 +109,10 @@ pub(super) struct AgentInterface {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct WholeAgent {
-    /// Id in this registry.
-    pub id: String,
-    /// URN; null until the domain of the agent is proved.
-    pub urn: Option<String>,
-    /// Name, from the card.
-    pub name: String,
-    /// What it does, from the card.
-    pub description: Option<String>,
-    /// Version of the agent, from the card.
-    pub version: Option<String>,
-    /// Organisation that runs it, from the card.
-    pub provider: Option<String>,
-    /// Domain that publishes the card.
-    pub domain: String,
+    #[serde(flatten)]
+    pub head: AgentHead,
     /// Documentation for people, from the card.
     pub documentation_url: Option<String>,
-    /// Addresses at which it speaks A2A, in the order to try.
-    pub interfaces: Vec<AgentInterface>,
     /// Whether answers can be streamed.
     pub streaming: bool,
     /// Whether updates of tasks can be pushed.
@@ -143,12 +127,8 @@ pub(super) struct WholeAgent {
     pub skills: Vec<AgentSkill>,
     /// How to authenticate: one sentence for each alternative.
     pub security: Vec<String>,
-    /// How well the card's origin is proved.
-    pub trust: AgentTrust,
     /// Why the signatures were judged so.
     pub signature_reason: String,
-    /// `approved`, `deprecated` or another state of its lifecycle.
-    pub lifecycle: String,
     /// Why it is deprecated and what to use instead; null unless it is.
     pub deprecation: Option<String>,
     /// Whether the last fetches of the card succeeded: `fresh`, `stale` or `gone`.
@@ -157,8 +137,6 @@ pub(super) struct WholeAgent {
     pub card_digest: String,
     /// Its page in this registry.
     pub page: String,
-    /// Whether something was left out to bound this answer; `get_card` has it.
-    pub shortened: bool,
 }
 
 /// Something that an agent can do, in the words of its card.
@@ -281,6 +259,27 @@ impl AgentPage {
     }
 }
 
+impl AgentHead {
+    fn new(bounds: &mut Bounds, summary: &Summary, description: usize) -> Self {
+        let provider = summary.provider.as_ref();
+        let provider = provider.and_then(|provider| provider.organization.as_deref());
+        let short = |text: Option<&str>| text.map(|text| cut(text, LINE));
+        Self {
+            id: summary.id.to_string(),
+            urn: whole(summary.urn.as_deref()),
+            name: cut(&summary.name, LINE),
+            description: bounds.optional(summary.description.as_deref(), description),
+            version: short(summary.version.as_deref()),
+            provider: short(provider),
+            domain: summary.domain.clone(),
+            interfaces: interfaces(bounds, &summary.interfaces),
+            trust: summary.trust.clone(),
+            lifecycle: summary.lifecycle.to_string(),
+            shortened: false,
+        }
+    }
+}
+
 impl ListedAgent {
     fn new(hit: &Hit) -> Self {
         let summary = &hit.summary;
@@ -288,44 +287,36 @@ impl ListedAgent {
             left_out: summary.shortened,
         };
         let skills = bounds.first(&summary.skills, LISTED_SKILLS).iter();
-        Self {
-            id: summary.id.to_string(),
-            urn: whole(summary.urn.as_deref()),
-            name: cut(&summary.name, LINE),
-            description: bounds.optional(summary.description.as_deref(), TEASER),
-            version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary.provider.as_ref()),
-            domain: summary.domain.clone(),
-            interfaces: interfaces(&mut bounds, &summary.interfaces),
+        let mut agent = Self {
             skills: skills.map(|skill| cut(&skill.name, LINE)).collect(),
             tags: lines(bounds.first(&summary.tags, ENTRIES)),
             auth: lines(&summary.auth),
-            trust: AgentTrust::from(&summary.trust),
-            lifecycle: summary.lifecycle.to_string(),
             score: hit.matched.score,
             weak: hit.matched.weak,
-            shortened: bounds.left_out,
-        }
+            head: AgentHead::new(&mut bounds, summary, TEASER),
+        };
+        agent.head.shortened = bounds.left_out;
+        agent
     }
 
     /// The bytes of the texts that [`Self::shorten`] leaves out.
     fn bytes(&self) -> usize {
-        let texts = [&self.description, &self.version, &self.provider];
+        let head = &self.head;
+        let texts = [&head.description, &head.version, &head.provider];
         let texts = texts.into_iter().flatten();
         let lists = self.skills.iter().chain(&self.tags).chain(&self.auth);
-        let addresses = self.interfaces.iter().map(|one| one.url.len());
+        let addresses = head.interfaces.iter().map(|one| one.url.len());
         texts.chain(lists).map(String::len).sum::<usize>() + addresses.sum::<usize>()
     }
 
     fn shorten(&mut self) {
-        self.description = None;
-        self.version = None;
-        self.provider = None;
-        self.interfaces.clear();
-        self.skills.clear();
-        self.tags.clear();
-        self.auth.clear();
-        self.shortened = true;
+        let head = &mut self.head;
+        (head.description, head.version, head.provider) = (None, None, None);
+        head.interfaces.clear();
+        head.shortened = true;
+        for list in [&mut self.skills, &mut self.tags, &mut self.auth] {
+            list.clear();
+        }
     }
 }
 
@@ -336,16 +327,9 @@ impl WholeAgent {
         let notice = summary.deprecation.as_ref().map(Deprecation::sentence);
         let security = agent.security.iter().take(ENTRIES);
         let mut bounds = Bounds::default();
-        Self {
-            id: summary.id.to_string(),
-            urn: whole(summary.urn.as_deref()),
-            name: cut(&summary.name, LINE),
-            description: bounds.optional(summary.description.as_deref(), BLOCK),
-            version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary.provider.as_ref()),
-            domain: summary.domain.clone(),
+        let mut whole = Self {
+            head: AgentHead::new(&mut bounds, summary, BLOCK),
             documentation_url: web_address(card.documentation_url.as_deref()),
-            interfaces: interfaces(&mut bounds, &summary.interfaces),
             streaming: summary.capabilities.streaming,
             push_notifications: summary.capabilities.push_notifications,
             extensions: lines(&summary.capabilities.extensions),
@@ -353,31 +337,22 @@ impl WholeAgent {
             output_modes: lines(&card.output_modes),
             skills: skills(&mut bounds, &card.skills),
             security: security.map(|sentence| cut(sentence, TEASER)).collect(),
-            trust: AgentTrust::from(&summary.trust),
             signature_reason: cut(&agent.signature_verdict.reason, TEASER),
-            lifecycle: summary.lifecycle.to_string(),
             deprecation: notice.map(|notice| cut(&notice, BLOCK)),
             liveness: summary.liveness.state.to_string(),
             card_digest: summary.card_digest.clone(),
             page: summary.links.page.clone(),
-            shortened: bounds.left_out,
-        }
+        };
+        whole.head.shortened = bounds.left_out;
+        whole
     }
 }
 
-impl From<&Trust> for AgentTrust {
-    fn from(trust: &Trust) -> Self {
-        Self {
-            level: trust.level.as_ref().map(ToString::to_string),
-            domain: trust.domain.to_string(),
-            signature: trust.signature.to_string(),
-        }
-    }
-}
-
-fn provider(provider: Option<&Provider>) -> Option<String> {
-    let organization = provider?.organization.as_deref()?;
-    Some(cut(organization, LINE))
+/// The schema of the API for how well an origin is proved, which has no further members.
+fn trust_schema(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = json!(Trust::schema());
+    schema["additionalProperties"] = false.into();
+    Schema::try_from(schema).unwrap_or_default()
 }
 
 fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<AgentInterface> {

@@ -8,6 +8,7 @@ use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
 use crate::agents::cards::agent_card;
+use crate::agents::description::agent_description;
 use crate::agents::rendered::agent_answered;
 use crate::caller::Caller;
 use crate::context::Context;
@@ -135,8 +136,7 @@ impl ToolCall<'_> {
     async fn get_agent(self) -> Result<CallToolResult, AppError> {
         let OneAgent { agent } = read(self.arguments)?;
         let agent = agent_answered(self.context, self.caller, &agent).await?;
-        let agent = WholeAgent::new(&agent);
-        succeeded(&agent, vec![words::agent(&agent)])
+        succeeded(&WholeAgent::new(&agent), vec![agent_description(&agent)])
     }
 
     async fn get_card(self) -> Result<CallToolResult, AppError> {
