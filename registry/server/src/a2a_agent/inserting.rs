@@ -53,12 +53,10 @@ async fn store(context: &Context, group: Vec<NewTask>) {
             }
             outcome => outcome.clone(),
         };
-        // Nobody may wait any more.
         let _ = new.stored.send(outcome);
     }
 }
 
-/// Whether an error says that the database takes no task at present.
 fn takes_none(error: &AppError) -> bool {
     matches!(error.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
 }

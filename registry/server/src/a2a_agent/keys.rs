@@ -29,20 +29,16 @@ use crate::memory::own_agent::OwnCard;
 
 /// The setting with the private key that the registry has made: PKCS#8 in base64.
 const KEY: &str = "a2a_card_key";
-/// The setting with the signed card.
 const CARD: &str = "a2a_card";
 
-/// The signed card, as the database keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 struct SignedCard {
     /// SHA-256 of the card without signature, and of the signing key's identifier.
     content: String,
     card: String,
-    /// Microseconds.
     signed_at: i64,
 }
 
-/// A private key with the identifier that it is published under.
 struct NamedKey {
     key: SigningKey,
     kid: String,
@@ -95,12 +91,10 @@ pub(crate) async fn sign_own_card(context: &Context) -> Result<(), StartError> {
         bytes: Bytes::from(signed.card),
         key_set: Bytes::from(key_set),
     };
-    // Set once, at the start.
     let _ = context.own_agent.card.set(card);
     Ok(())
 }
 
-/// All keys to publish, the signing one first.
 async fn keys(store: &Store, config: &A2aConfig) -> Result<Vec<NamedKey>, StartError> {
     let mut keys = Vec::new();
     if let Some(path) = &config.key_file {

@@ -19,9 +19,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::paging::cut;
 
-/// Tasks on a page by default.
 const PAGE: u64 = 50;
-/// The most tasks on a page.
 const MAX_PAGE: u64 = 100;
 /// The most tasks on a page with what came of them, which has to be checked anew for each.
 const MAX_WHOLE: u64 = 20;
@@ -31,9 +29,6 @@ const MAX_BYTES: i64 = 1 << 20;
 const SAYING: [TaskState; 2] = [TaskState::InputRequired, TaskState::Failed];
 
 /// A page of the caller's tasks. A caller without an account has no list: it is empty.
-///
-/// # Errors
-/// `InvalidParams`, also for a page token of another list or caller.
 pub(super) async fn list(
     context: &Context,
     caller: &Caller,
@@ -105,19 +100,15 @@ async fn shown(
 
 /// When a task came into its state, and its identifier.
 type Position = (i64, Uuid);
-/// A task with its position in the list.
 type Positioned = (Position, a2a_task::Model);
 
-/// The tasks of a page.
 struct Read {
-    /// How many tasks all pages have.
     total: u64,
     /// The position of the last task, if another page follows.
     next: Option<Position>,
     rows: Vec<Positioned>,
 }
 
-/// Reads the tasks of a page, as many as fit.
 async fn read(
     context: &Context,
     account: Uuid,

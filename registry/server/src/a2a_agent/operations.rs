@@ -10,7 +10,6 @@ use super::{incoming, listing, sending, tasks, v0_3, wire};
 use crate::caller::Caller;
 use crate::http::state::State;
 
-/// An operation (1.0 section 9.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     SendMessage,
@@ -20,12 +19,10 @@ pub(super) enum Operation {
     CancelTask,
     SubscribeToTask,
     GetExtendedAgentCard,
-    /// Any of those about push notifications.
     ConfigurePush,
 }
 
 impl Operation {
-    /// Whether it answers with a stream.
     pub(super) const fn streams(self) -> bool {
         matches!(self, Self::SendStreamingMessage | Self::SubscribeToTask)
     }
@@ -45,7 +42,6 @@ pub(super) struct OperationRequest<'a> {
 }
 
 impl OperationRequest<'_> {
-    /// Performs an operation with the parameters that the client gave.
     pub(super) async fn perform(
         &self,
         operation: Operation,

@@ -22,7 +22,6 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::pages::text::show_hidden;
 
-/// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
 /// Bytes of the entries of an answer, as JSON.
 pub(super) const MAX_ANSWER: usize = 1 << 20;
@@ -30,14 +29,11 @@ pub(super) const MAX_ANSWER: usize = 1 << 20;
 /// What came of a task, and which parts its client takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answered {
-    /// Whether text is taken.
     pub(super) text: bool,
-    /// Whether data is taken.
     pub(super) data: bool,
     pub(super) outcome: Outcome,
 }
 
-/// What came of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -50,17 +46,14 @@ pub(super) enum Outcome {
         text: String,
         data: Option<Value>,
     },
-    /// No agent that the caller may see has this name.
     Missing {
         skill: String,
         asked: String,
     },
-    /// A question to the client, and the agents that it may mean.
     Question {
         text: String,
         choices: Vec<Choice>,
     },
-    /// It failed: the reason, for the client.
     Failed {
         text: String,
     },
@@ -68,7 +61,6 @@ pub(super) enum Outcome {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundPage {
-    /// The agents, best first.
     pub(super) results: Vec<(Uuid, KeptResult)>,
     /// The other members of the search response of Agentic Resource Discovery.
     pub(super) rest: Map<String, Value>,
@@ -89,16 +81,13 @@ pub(super) struct KeptResult {
     score: u8,
 }
 
-/// An agent that a question may mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Choice {
     pub(super) agent: Uuid,
-    /// Its name and where it is from, to read.
     pub(super) line: String,
 }
 
 impl Answered {
-    /// The answer as it is kept.
     pub(super) fn written(&self) -> Result<String, AppError> {
         serde_json::to_string(self).map_err(|error| AppError::internal(error.to_string()))
     }
@@ -122,7 +111,6 @@ impl Answered {
         }
     }
 
-    /// The artifact, in the form of 1.0.
     pub(super) fn artifact(self) -> Option<Value> {
         let mut metadata = Map::new();
         let (name, text, data) = match self.outcome {
@@ -167,7 +155,6 @@ impl Answered {
         Some(artifact)
     }
 
-    /// What the agent says with the status.
     pub(super) fn said(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Question { text, choices } => Some(words::question(text, choices)),
@@ -257,7 +244,6 @@ impl FoundPage {
         self.left_out = sizes.len() - self.entries.len();
     }
 
-    /// The search response of Agentic Resource Discovery.
     fn into_response(self) -> Value {
         let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
         response.extend(self.rest);
@@ -265,7 +251,6 @@ impl FoundPage {
     }
 }
 
-/// Which of these agents the caller may see now.
 pub(super) async fn visible(
     context: &Context,
     caller: &Caller,

@@ -17,10 +17,8 @@ use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
 
-/// The media type of bodies (1.0.1 section 11.1).
 const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
-/// Handlers, which differ in their operation alone.
 macro_rules! handlers {
     ($($handler:ident => $operation:ident;)+) => {$(
         pub(crate) async fn $handler(

@@ -16,10 +16,8 @@ use crate::http::body::UnreadBody;
 use crate::http::problem::Problem;
 use crate::http::state::State;
 
-/// Characters of a method that an error repeats.
 const SHOWN: usize = 60;
 
-/// Takes one call.
 pub(crate) async fn rpc_call(
     request: HttpRequest,
     caller: Anyone,
@@ -71,7 +69,6 @@ fn takes_events(request: &HttpRequest) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The version of a call, if it is served.
 fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
     match version(request)? {
         Version::V03 if !serves_v03 => Err(Fault::new(
@@ -82,7 +79,6 @@ fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
     }
 }
 
-/// The operation that a method of this version names.
 fn operation(method: &str, version: Version) -> Option<Operation> {
     Some(match (version, method) {
         (Version::V1, v1::SEND) | (Version::V03, v0::SEND) => Operation::SendMessage,

@@ -26,7 +26,6 @@ use crate::error::AppError;
 pub(super) const MAX_MESSAGES: usize = 40;
 /// Bytes of the messages of one task, as they are kept: in JSON.
 const MAX_HISTORY: usize = 128 << 10;
-/// Bytes of an outcome that is kept.
 const MAX_OUTCOME: usize = 1 << 20;
 
 /// A message that is understood, with the task that it makes or goes on with.
@@ -42,10 +41,6 @@ struct Job {
 }
 
 /// Does what a message asks for, and gives the task as it is then.
-///
-/// # Errors
-/// Parameters that are wrong; `TaskNotFound`; `Unsupported` for a task that takes no message, or that another message
-/// has come to meanwhile; failures of the registry.
 pub(super) async fn send(
     context: &Arc<Context>,
     caller: &Caller,
@@ -100,7 +95,6 @@ async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), 
 }
 
 impl Job {
-    /// Puts what came of the work into the task.
     async fn conclude(&mut self, context: &Context, done: Work) -> Result<(), AppError> {
         let done = result(done, self.wants)?;
         let at = moment(context, self, done.more.is_some()).await?;
@@ -114,7 +108,6 @@ impl Job {
         Ok(())
     }
 
-    /// The task as a change of the one that is stored.
     fn change(&self) -> TaskChange {
         let row = &self.task.row;
         TaskChange {
@@ -127,9 +120,6 @@ impl Job {
     }
 
     /// Stores the task: a new one, or the one that has waited for the message.
-    ///
-    /// # Errors
-    /// `Unsupported` where another message or the end of the task came first.
     async fn store(&self, context: &Arc<Context>) -> Result<(), Fault> {
         let row = &self.task.row;
         if self.waits_since.is_none() {
@@ -159,13 +149,10 @@ async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, Ap
 struct Finished {
     state: TaskState,
     answered: Answered,
-    /// The same as it is kept.
     written: String,
-    /// The request for the next page, as in [`Work`].
     more: Option<String>,
 }
 
-/// What work brings a task to.
 fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
     let mut more = done.more;
     let mut answered = Answered {
@@ -197,7 +184,6 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
     })
 }
 
-/// Reads what a message asks for, and of which task.
 async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
     let intent = intent(&incoming)?;
     let now = context.now().0;
@@ -261,11 +247,6 @@ fn takes_none() -> Fault {
     )
 }
 
-/// The messages of a task as they are kept.
-///
-/// # Errors
-/// `InvalidParams` for a first message that is too large; `Unsupported` for a further one that is too large with those
-/// before.
 fn written(history: &[Value]) -> Result<String, Fault> {
     let written = serde_json::to_string(history);
     let written = written.map_err(|error| AppError::internal(error.to_string()))?;
@@ -291,7 +272,6 @@ fn sender(context: &Context, caller: &Caller) -> Option<i64> {
     Some(number.cast_signed())
 }
 
-/// The task that a message names, if it waits for one.
 async fn waiting(
     context: &Context,
     caller: &Caller,

@@ -38,15 +38,12 @@ use crate::memory::own_agent::TaskSignal;
 const CHECKED_EVERY: Duration = Duration::from_millis(500);
 /// After so long without an event a comment keeps the connection open.
 const SILENT: Duration = Duration::from_secs(15);
-/// Seconds after which a caller without a place may try again.
 const RETRY_AFTER: u32 = 30;
 
-/// How events are written.
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     /// As results of the request with this id.
     Rpc(Value, Version),
-    /// As they are.
     Rest,
 }
 
@@ -69,9 +66,6 @@ impl Form {
 }
 
 /// A place among the open streams, taken before there is a task to follow.
-///
-/// # Errors
-/// 429 for a caller that has its share, 503 where there is none left.
 pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault> {
     state.streams.take(caller).map_err(|none| match none {
         NoPlace::Own => Fault::transport(
@@ -135,7 +129,6 @@ struct Followed {
     ends: bool,
     form: Form,
     signal: TaskSignal,
-    /// When the last part was sent, by the monotonic clock.
     sent_at: Duration,
     shutdown: CancellationToken,
     _place: StreamPlace,
@@ -154,7 +147,6 @@ impl Followed {
         })
     }
 
-    /// The next part; `None` where the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(part) = self.pending.pop_front() {
             return Some(part);

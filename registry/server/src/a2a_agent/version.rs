@@ -5,12 +5,9 @@ use url::form_urlencoded;
 
 use super::fault::{Fault, FaultKind};
 
-/// The header, which may also be a parameter of the query.
 const NAME: &str = "A2A-Version";
-/// Characters of a version that an error repeats.
 const QUOTED: usize = 20;
 
-/// A version that is spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     V1,

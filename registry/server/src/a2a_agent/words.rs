@@ -7,7 +7,6 @@ use super::outcome::{Choice, FoundPage};
 use crate::ard::left_out::left_out_sentence;
 use crate::pages::text::{ADDRESS, LINE, QUOTED, TEASER, line, quoted};
 
-/// A page of agents.
 pub(super) fn found(page: &FoundPage) -> String {
     let further = page.rest.contains_key("pageToken");
     let without_urn = left_out_sentence(page.without_urn);
@@ -58,7 +57,6 @@ pub(super) fn missing(asked: &str) -> String {
     )
 }
 
-/// A question, with the agents that it may mean.
 pub(super) fn question(text: &str, choices: &[Choice]) -> String {
     let mut text = text.to_owned();
     if !choices.is_empty() {
@@ -72,7 +70,6 @@ pub(super) fn question(text: &str, choices: &[Choice]) -> String {
     text
 }
 
-/// An agent that a question may mean: its name, and what it is known by.
 pub(super) fn choice(name: &str, domain: &str, known_by: &str) -> String {
     format!(
         "{} of {}: {}",
@@ -82,7 +79,6 @@ pub(super) fn choice(name: &str, domain: &str, known_by: &str) -> String {
     )
 }
 
-/// Whether an agent is allowed.
 pub(super) fn checked(name: &str, discover: &PolicyDecision, invoke: &PolicyDecision) -> String {
     let one = |decision: &PolicyDecision, may: &str| match (&decision.reason, decision.allowed) {
         (_, true) => format!("You may {may} it."),

@@ -31,11 +31,9 @@ use crate::search::query::{LookupQuery, SearchQuery};
 
 /// The name of this door in page tokens.
 const DOOR: &str = "a2a";
-/// Agents on a page by default, as in Agentic Resource Discovery.
 const PAGE: u32 = 10;
 /// The most agents on a page; more are not given, as there.
 const MAX_PAGE: u32 = 100;
-/// What came of the work, and how its search goes on.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) outcome: Outcome,
@@ -137,7 +135,6 @@ fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
         .map_err(|error| Fault::params(format!("This is no search request: {error}.")))
 }
 
-/// The next page of the conversation's last search.
 async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<Work, Fault> {
     const NONE: &str =
         "There is no search in this conversation to go on with. Say what the agent should do.";

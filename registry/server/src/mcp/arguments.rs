@@ -18,9 +18,7 @@ use crate::search::query::SearchQuery;
 /// Agents on a page where the caller names no number.
 const PAGE_SIZE: u32 = 10;
 const MAX_PAGE_SIZE: u32 = 50;
-/// The most values of one filter.
 const VALUES: usize = 20;
-/// The most facets of one call.
 const MAX_FACETS: usize = 12;
 /// The facets that are counted where the caller names none.
 const FACETS: [Facet; 6] = [
@@ -34,7 +32,6 @@ const FACETS: [Facet; 6] = [
 /// Parameters of `/v1/agents` that `search_agents` does not take, because their results are not shown.
 const NOT_TAKEN: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
 
-/// Arguments of the tools about one agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -44,7 +41,6 @@ pub(super) struct OneAgent {
     pub agent: String,
 }
 
-/// The schema of the arguments of `search_agents`.
 pub(super) fn search_schema() -> Arc<JsonObject> {
     let own = json!({
         "text": {"description": "What the agent should do, in plain words, such as `book a flight`. Without it all agents are \
@@ -59,7 +55,6 @@ pub(super) fn search_schema() -> Arc<JsonObject> {
     parameters(|name| !NOT_TAKEN.contains(&name), &own)
 }
 
-/// The schema of the arguments of `list_facets`.
 pub(super) fn facets_schema() -> Arc<JsonObject> {
     let names = |facets: &[Facet]| -> String {
         let names = facets.iter().map(|facet| format!("`{facet}`"));
@@ -110,7 +105,6 @@ fn parameters(is_taken: impl Fn(&str) -> bool, own: &Value) -> Arc<JsonObject> {
     plain(schema)
 }
 
-/// The search that `search_agents` makes.
 pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
     let mut query = query(arguments)?;
     let size = query.page_size.unwrap_or(PAGE_SIZE);
@@ -122,7 +116,6 @@ pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppErro
     Ok(query)
 }
 
-/// The search whose facets `list_facets` counts.
 pub(super) fn facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
     let mut query = query(arguments)?;
     if query.facets.is_empty() {

@@ -34,7 +34,6 @@ impl Bounds {
     }
 }
 
-/// The first short texts of a list.
 pub(super) fn lines(texts: &[String]) -> Vec<String> {
     let texts = texts.iter().take(ENTRIES);
     texts.map(|text| cut(text, LINE)).collect()
@@ -55,7 +54,6 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
     shown
 }
 
-/// Whether [`cut`] leaves something out.
 fn is_longer(text: &str, limit: usize) -> bool {
     first_characters(text, limit).1
 }
@@ -77,7 +75,6 @@ fn first_characters(text: &str, limit: usize) -> (Cow<'_, str>, bool) {
     (shown, is_cut)
 }
 
-/// The number of bytes of the first `limit` characters.
 fn end_of(text: &str, limit: usize) -> usize {
     // No text has more characters than bytes.
     if text.len() <= limit {

@@ -40,7 +40,6 @@ impl std::fmt::Debug for McpService {
 }
 
 impl McpService {
-    /// The service of a process.
     pub fn new(state: &State) -> Self {
         let server = ToolServer(RegistryTools {
             context: Arc::clone(&state.context),
@@ -97,7 +96,6 @@ pub(super) fn origins(config: &Config) -> Vec<String> {
     public.into_iter().chain(own).collect()
 }
 
-/// Takes one message of the protocol, and answers it.
 pub(crate) async fn mcp(
     request: HttpRequest,
     caller: Anyone,

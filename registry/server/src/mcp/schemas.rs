@@ -7,7 +7,6 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde_json::Value;
 
-/// The schema of the arguments of a tool.
 pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     let mut schema = schema_for_type::<T>().as_ref().clone();
     // The name and the description of a type of this program say nothing to a client.
@@ -16,12 +15,10 @@ pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     plain(schema)
 }
 
-/// The schema of the structured results of a tool.
 pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     plain(schema_for_output::<T>().as_ref().clone())
 }
 
-/// A schema in these words.
 pub(super) fn plain(schema: JsonObject) -> Arc<JsonObject> {
     let mut schema = Value::Object(schema);
     simplify(&mut schema);

@@ -15,7 +15,6 @@ use crate::mcp::bounds::{Bounds, ENTRIES, LINE, cut, lines, whole};
 const LIST_BYTES: usize = 128 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
-/// Characters of a description in a list.
 const TEASER: usize = 400;
 /// Characters of the description of an agent on its own.
 const BLOCK: usize = 4_000;
@@ -23,14 +22,10 @@ const BLOCK: usize = 4_000;
 const SKILL_TEXT: usize = 600;
 /// Skills of an agent in a list, by their names.
 const LISTED_SKILLS: usize = 12;
-/// Skills of an agent on its own.
 const SKILLS: usize = 100;
-/// Examples of a skill.
 const EXAMPLES: usize = 5;
-/// Characters of a hint.
 const HINT: usize = 200;
 
-/// A page of agents.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct AgentPage {
@@ -73,7 +68,6 @@ pub(super) struct AgentHead {
     pub shortened: bool,
 }
 
-/// An agent in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct ListedAgent {
@@ -91,7 +85,6 @@ pub(super) struct ListedAgent {
     pub weak: bool,
 }
 
-/// An address of an agent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct AgentInterface {
@@ -105,7 +98,6 @@ pub(super) struct AgentInterface {
     pub tenant: Option<String>,
 }
 
-/// One agent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct WholeAgent {
@@ -145,11 +137,8 @@ pub(super) struct WholeAgent {
 pub(super) struct AgentSkill {
     /// Id within the card.
     pub id: String,
-    /// Name.
     pub name: String,
-    /// What it does.
     pub description: Option<String>,
-    /// Keywords.
     pub tags: Vec<String>,
     /// Requests that fit it.
     pub examples: Vec<String>,
@@ -196,13 +185,11 @@ pub(super) struct AgentCheck {
 pub(super) struct CheckedAction {
     /// Whether the caller may.
     pub allowed: bool,
-    /// Why.
     pub reason: String,
     /// The policies that it follows from, for callers who see everything; others are told none.
     pub policies: Vec<String>,
 }
 
-/// Values to filter by.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct FacetPage {
@@ -224,7 +211,6 @@ pub(super) struct CountedFacet {
     pub other_count: u64,
 }
 
-/// A value of a facet.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct CountedValue {
@@ -321,7 +307,6 @@ impl ListedAgent {
 }
 
 impl WholeAgent {
-    /// An agent as `/v1/agents/{agent}` has it.
     pub(super) fn new(agent: &Agent) -> Self {
         let (summary, card) = (&agent.hit.summary, &agent.card);
         let notice = summary.deprecation.as_ref().map(Deprecation::sentence);

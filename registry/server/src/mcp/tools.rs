@@ -30,7 +30,6 @@ use crate::search::search;
 
 /// Bytes of a card that is returned; of longer ones the address is told.
 const CARD_BYTES: usize = 256 * 1024;
-/// Characters of a value of a facet.
 const VALUE: usize = 200;
 
 /// The tools of every registry, in this order. They are the same for everybody: what they answer is not.

@@ -3,14 +3,10 @@
 use crate::mcp::shapes::{AgentCheck, AgentPage, CheckedAction, FacetPage, ListedAgent, WholeCard};
 use crate::pages::text::{QUOTED, quoted};
 
-/// Characters of a name or another short text.
 const LINE: usize = 120;
-/// Characters of an address.
 const ADDRESS: usize = 300;
-/// Characters of a description in a list.
 const TEASER: usize = 300;
 
-/// A page of agents.
 pub(super) fn page(page: &AgentPage) -> String {
     let mut rows = vec![match (page.agents.len(), page.total) {
         (0, _) => "No agent fits.".to_owned(),
@@ -59,7 +55,6 @@ fn add_listed(rows: &mut Vec<String>, agent: &ListedAgent) {
     }
 }
 
-/// What stands before a card.
 pub(super) fn card(card: &WholeCard) -> String {
     format!(
         "The card of agent {}, {} bytes, {}; its signatures are {}: {}\nThe next text is the card, quoted from its \
@@ -73,7 +68,6 @@ pub(super) fn card(card: &WholeCard) -> String {
     )
 }
 
-/// Whether the caller may find and call an agent.
 pub(super) fn check(check: &AgentCheck) -> String {
     let told = |action: &CheckedAction| match action.allowed {
         true => format!("allowed. {}", action.reason),
@@ -87,7 +81,6 @@ pub(super) fn check(check: &AgentCheck) -> String {
     )
 }
 
-/// Values to filter by.
 pub(super) fn facets(page: &FacetPage) -> String {
     let mut rows = vec![format!("{} agents were counted. {QUOTED}", page.total)];
     for facet in &page.facets {
