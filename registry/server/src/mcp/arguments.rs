@@ -98,11 +98,7 @@ fn parameters(is_taken: impl Fn(&str) -> bool, own: &Value) -> Arc<JsonObject> {
         }
         properties.insert(name.to_owned(), schema);
     }
-    let mut schema = JsonObject::new();
-    schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), properties.into());
-    schema.insert("additionalProperties".to_owned(), false.into());
-    plain(schema)
+    plain(json!({"type": "object", "properties": properties, "additionalProperties": false}))
 }
 
 pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {

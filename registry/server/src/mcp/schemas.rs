@@ -12,15 +12,14 @@ pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     // The name and the description of a type of this program say nothing to a client.
     schema.remove("title");
     schema.remove("description");
-    plain(schema)
+    plain(schema.into())
 }
 
 pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
-    plain(schema_for_output::<T>().as_ref().clone())
+    plain(schema_for_output::<T>().as_ref().clone().into())
 }
 
-pub(super) fn plain(schema: JsonObject) -> Arc<JsonObject> {
-    let mut schema = Value::Object(schema);
+pub(super) fn plain(mut schema: Value) -> Arc<JsonObject> {
     simplify(&mut schema);
     match schema {
         Value::Object(schema) => Arc::new(schema),

@@ -6,18 +6,16 @@ use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Summary, T
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::json;
-use url::Url;
 use utoipa::PartialSchema as _;
 
-use crate::mcp::bounds::{Bounds, ENTRIES, LINE, cut, lines, whole};
+use crate::mcp::bounds::{Bounds, ENTRIES, cut, lines, whole};
+use crate::pages::text::{BLOCK, LINE, web_address};
 
 /// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
 const LIST_BYTES: usize = 128 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
 const TEASER: usize = 400;
-/// Characters of the description of an agent on its own.
-const BLOCK: usize = 4_000;
 /// Characters of the description of a skill of an agent on its own, and of an example.
 const SKILL_TEXT: usize = 600;
 /// Skills of an agent in a list, by their names.
@@ -314,7 +312,7 @@ impl WholeAgent {
         let mut bounds = Bounds::default();
         let mut whole = Self {
             head: AgentHead::new(&mut bounds, summary, BLOCK),
-            documentation_url: web_address(card.documentation_url.as_deref()),
+            documentation_url: card.documentation_url.as_deref().and_then(web_address),
             streaming: summary.capabilities.streaming,
             push_notifications: summary.capabilities.push_notifications,
             extensions: lines(&summary.capabilities.extensions),
@@ -375,9 +373,4 @@ fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
         shown.push(one);
     }
     shown
-}
-
-fn web_address(text: Option<&str>) -> Option<String> {
-    let url = Url::parse(&whole(text)?).ok()?;
-    matches!(url.scheme(), "http" | "https").then(|| url.into())
 }

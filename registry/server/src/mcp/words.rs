@@ -1,11 +1,10 @@
 //! Answers in words, for a model or a person that reads them. What comes from cards stands in double quotes.
 
 use crate::mcp::shapes::{AgentCheck, AgentPage, CheckedAction, FacetPage, ListedAgent, WholeCard};
-use crate::pages::text::{QUOTED, quoted};
+use crate::pages::text::{LINE, QUOTED, TEASER, quoted};
 
-const LINE: usize = 120;
+/// Characters of an address.
 const ADDRESS: usize = 300;
-const TEASER: usize = 300;
 
 pub(super) fn page(page: &AgentPage) -> String {
     let mut rows = vec![match (page.agents.len(), page.total) {
