@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use super::fault::{Fault, FaultKind, response};
 use super::operations::{Operation, OperationRequest, OperationResult};
 use super::stream::Form;
-use super::version::{Version, version};
+use super::version::version;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
@@ -58,7 +58,7 @@ async fn answer(
     let is_json = body.is_json();
     let bytes = body.read(config.limits.json_bytes).await?;
     let performed = async {
-        demand_version(request)?;
+        version(request, false)?;
         let params = match operation {
             Operation::SendMessage | Operation::SendStreamingMessage => message(is_json, &bytes)?,
             _ => task_params(request)?,
@@ -76,16 +76,6 @@ async fn answer(
         Ok(OperationResult::Stream(stream)) => stream,
         Err(fault) => fault.rest(),
     })
-}
-
-fn demand_version(request: &HttpRequest) -> Result<(), Fault> {
-    match version(request)? {
-        Version::V1 => Ok(()),
-        Version::V03 => Err(Fault::new(
-            FaultKind::Version,
-            "Only 1.0 is spoken over HTTP+JSON: send `A2A-Version: 1.0`.",
-        )),
-    }
 }
 
 /// The parameters of a message that is sent, which are the body.

@@ -38,7 +38,7 @@ pub(crate) async fn rpc_call(
         Err((id, fault)) => return Ok(fault.rpc(&id)),
     };
     let serves_v03 = config.a2a.serve_0_3;
-    let spoken = spoken(&request, serves_v03);
+    let spoken = version(&request, serves_v03);
     let streams = matches!(spoken, Ok(Version::V03))
         && operation(&call.method, Version::V03).is_some_and(Operation::streams)
         && takes_events(&request);
@@ -67,16 +67,6 @@ fn takes_events(request: &HttpRequest) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
-}
-
-fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
-    match version(request)? {
-        Version::V03 if !serves_v03 => Err(Fault::new(
-            FaultKind::Version,
-            "Only 1.0 is spoken here: send `A2A-Version: 1.0`.",
-        )),
-        spoken => Ok(spoken),
-    }
 }
 
 fn operation(method: &str, version: Version) -> Option<Operation> {

@@ -96,15 +96,15 @@ async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), 
 
 impl Job {
     async fn conclude(&mut self, context: &Context, done: Work) -> Result<(), AppError> {
-        let done = result(done, self.wants)?;
-        let at = moment(context, self, done.more.is_some()).await?;
+        let (answered, written, more) = bounded(done, self.wants)?;
+        let at = moment(context, self, more.is_some()).await?;
         let task = &mut self.task;
+        task.state = state_after(&answered.outcome);
+        task.answered = Some(answered);
+        task.row.state = Kept::from(task.state);
+        task.row.outcome = Some(written);
+        task.row.more = more;
         task.row.updated_at = at;
-        task.row.state = Kept::from(done.state);
-        task.row.outcome = Some(done.written);
-        task.row.more = done.more;
-        task.state = done.state;
-        task.answered = Some(done.answered);
         Ok(())
     }
 
@@ -146,14 +146,8 @@ async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, Ap
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
-struct Finished {
-    state: TaskState,
-    answered: Answered,
-    written: String,
-    more: Option<String>,
-}
-
-fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
+/// What came of work, within its bounds: also as it is kept, and with the request for the next page as in [`Work`].
+fn bounded(done: Work, wants: Wants) -> Result<(Answered, String, Option<String>), AppError> {
     let mut more = done.more;
     let mut answered = Answered {
         text: wants.text,
@@ -171,17 +165,15 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         more = None;
         written = answered.written()?;
     }
-    let state = match &answered.outcome {
+    Ok((answered, written, more))
+}
+
+fn state_after(outcome: &Outcome) -> TaskState {
+    match outcome {
         Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
         Outcome::Question { .. } => TaskState::InputRequired,
         Outcome::Failed { .. } => TaskState::Failed,
-    };
-    Ok(Finished {
-        state,
-        answered,
-        written,
-        more,
-    })
+    }
 }
 
 async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
@@ -314,12 +306,10 @@ mod tests {
             outcome: Outcome::Found(page),
             more: Some("next".into()),
         };
-        let done = result(done, WANTS).unwrap();
-        assert_eq!(
-            (done.state, done.more.as_deref()),
-            (TaskState::Completed, Some("next"))
-        );
-        let shown = done.answered.artifact().unwrap();
+        let (answered, _, more) = bounded(done, WANTS).unwrap();
+        assert_eq!(state_after(&answered.outcome), TaskState::Completed);
+        assert_eq!(more.as_deref(), Some("next"));
+        let shown = answered.artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
         assert_eq!(shown["parts"][1]["data"], response);
         assert_eq!(shown["metadata"]["leftOut"], 1);
@@ -334,10 +324,10 @@ mod tests {
             text: "about x".into(),
             data: Some(json!("x".repeat(MAX_OUTCOME))),
         };
-        let done = result(about.into(), WANTS).unwrap();
-        assert_eq!(done.state, TaskState::Completed);
-        assert!(done.written.len() < MAX_OUTCOME);
-        let shown = done.answered.artifact().unwrap();
+        let (answered, written, _) = bounded(about.into(), WANTS).unwrap();
+        assert_eq!(state_after(&answered.outcome), TaskState::Completed);
+        assert!(written.len() < MAX_OUTCOME);
+        let shown = answered.artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
         assert_eq!(shown["parts"], text);
     }

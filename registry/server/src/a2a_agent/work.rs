@@ -65,6 +65,13 @@ pub(super) async fn work(
     })
 }
 
+fn missing(skill: &str, asked: &str) -> Outcome {
+    Outcome::Missing {
+        skill: skill.to_owned(),
+        asked: asked.to_owned(),
+    }
+}
+
 fn question(text: &str) -> Outcome {
     Outcome::Question {
         text: text.to_owned(),
@@ -167,10 +174,7 @@ async fn resolve(
     skill: &str,
     asked: &str,
 ) -> Result<Result<Agent, Outcome>, AppError> {
-    let missing = || Outcome::Missing {
-        skill: skill.to_owned(),
-        asked: asked.to_owned(),
-    };
+    let missing = || missing(skill, asked);
     let mut known_by = asked.to_owned();
     if !asked.starts_with("urn:") && asked.parse::<Uuid>().is_err() {
         let query = LookupQuery {
@@ -254,10 +258,7 @@ async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcom
         Ok(both) => both,
         // It was hidden meanwhile.
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Ok(Outcome::Missing {
-                skill: CHECK.into(),
-                asked: asked.to_owned(),
-            });
+            return Ok(missing(CHECK, asked));
         }
         Err(error) => return Err(error.into()),
     };
