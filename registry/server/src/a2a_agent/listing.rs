@@ -88,9 +88,12 @@ async fn shown(
         show(context, caller, &mut tasks).await?;
         let tasks = tasks.into_iter();
         let some: Vec<Value> = tasks.map(|task| wire::task(task, history, whole)).collect();
-        bytes += some.iter().map(wire::weight).sum::<usize>();
-        if whole && bytes > MAX_ANSWER && !written.is_empty() {
-            return Ok((written, last));
+        if whole {
+            let sizes = some.iter().map(|task| task.to_string().len());
+            bytes += sizes.sum::<usize>();
+            if bytes > MAX_ANSWER && !written.is_empty() {
+                return Ok((written, last));
+            }
         }
         last = positions.last().copied();
         written.extend(some);

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::card::FIND;
-use super::wire::{EXPANDED, object, weight};
+use super::wire::object;
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
 use crate::ard::result::completed;
@@ -224,24 +224,19 @@ impl FoundPage {
         // Before they are measured: what is visible is longer.
         let members = self.entries.iter_mut().chain(self.rest.values_mut());
         members.for_each(show_hidden);
-        let roughly: usize = self.entries.iter().map(weight).sum();
-        if roughly <= MAX_ANSWER / EXPANDED {
-            return;
-        }
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
-        let sizes: Vec<usize> = sizes.collect();
-        let mut places: Vec<usize> = (0..sizes.len()).collect();
-        places.sort_by_key(|place| sizes[*place]);
+        let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
+        by_size.sort_unstable();
         let mut bytes = 0;
-        let fitting = places.into_iter().take_while(|place| {
-            bytes += sizes[*place];
+        let fitting = by_size.into_iter().take_while(|(size, _)| {
+            bytes += size;
             bytes <= MAX_ANSWER
         });
-        let fitting: HashSet<usize> = fitting.collect();
+        let fitting: HashSet<usize> = fitting.map(|(_, place)| place).collect();
+        self.left_out = self.entries.len() - fitting.len();
         let mut place = 0..;
         self.entries
             .retain(|_| place.next().is_some_and(|place| fitting.contains(&place)));
-        self.left_out = sizes.len() - self.entries.len();
     }
 
     fn into_response(self) -> Value {
