@@ -98,14 +98,6 @@ impl Fault {
         Self::new(FaultKind::InvalidParams, message)
     }
 
-    /// Too much is under way: a status of HTTP, and the seconds after which another attempt makes sense.
-    pub(super) fn transport(status: StatusCode, message: &str, seconds: u32) -> Self {
-        Self {
-            retry_after: Some(seconds),
-            ..Self::new(FaultKind::Transport(status), message)
-        }
-    }
-
     /// The same for a task that never was, that has expired, and that is another caller's.
     pub(super) fn no_task() -> Self {
         Self::new(FaultKind::TaskNotFound, "You have no task with this id.")

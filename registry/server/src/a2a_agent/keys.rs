@@ -103,9 +103,7 @@ async fn keys(store: &Store, config: &A2aConfig) -> Result<Vec<NamedKey>, StartE
     let made = match keys.is_empty() {
         true => Some(made_key(store).await?),
         // What it has signed while it was in use stays valid.
-        false => settings::setting_get(store, KEY)
-            .await
-            .map_err(|error| failed(&error))?,
+        false => settings::setting_get(store, KEY).await?,
     };
     if let Some(made) = made {
         let kid = if keys.is_empty() { &config.kid } else { "" };
@@ -124,14 +122,8 @@ async fn made_key(store: &Store) -> Result<String, StartError> {
     let fresh =
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| StartError("no key could be made for the registry's own card".into()))?;
-    store
-        .setting_get_or_put(KEY, &BASE64.encode(fresh.as_ref()))
-        .await
-        .map_err(|error| failed(&error))
-}
-
-fn failed(error: &dyn std::fmt::Display) -> StartError {
-    StartError(format!("the database failed: {error}"))
+    let fresh = BASE64.encode(fresh.as_ref());
+    Ok(store.setting_get_or_put(KEY, &fresh).await?)
 }
 
 fn key_set(keys: &[NamedKey]) -> String {
@@ -153,9 +145,7 @@ async fn kept_or_signed(context: &Context, key: &NamedKey) -> Result<SignedCard,
     let unsigned = document(&context.config).to_string();
     let named = format!("{unsigned}\n{} {}", key.kid, key.key.thumbprint());
     let content = HEXLOWER.encode(digest(&SHA256, named.as_bytes()).as_ref());
-    let kept = settings::setting_get(&context.store, CARD)
-        .await
-        .map_err(|error| failed(&error))?;
+    let kept = settings::setting_get(&context.store, CARD).await?;
     let kept = kept.and_then(|kept| serde_json::from_str::<SignedCard>(&kept).ok());
     if let Some(kept) = kept.filter(|kept| kept.content == content) {
         return Ok(kept);

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
-use super::stream::{Form, follow, place};
+use super::stream::{Form, follow};
 use super::version::Version;
 use super::{incoming, listing, sending, tasks, v0_3, wire};
 use crate::caller::Caller;
@@ -63,7 +63,7 @@ impl OperationRequest<'_> {
             Operation::SendStreamingMessage => {
                 let incoming = incoming::read(params, version)?;
                 let history = incoming.wants.history;
-                let place = place(self.state, self.caller)?;
+                let place = self.state.streams.take(self.caller)?;
                 let task = sending::begin(context, self.caller, incoming).await?;
                 return Ok(OperationResult::Stream(follow(self, task, history, place)));
             }
@@ -79,7 +79,7 @@ impl OperationRequest<'_> {
             }
             Operation::SubscribeToTask => {
                 let task = tasks::open(context, self.caller, task_id(params)?).await?;
-                let place = place(self.state, self.caller)?;
+                let place = self.state.streams.take(self.caller)?;
                 return Ok(OperationResult::Stream(follow(self, task, None, place)));
             }
             Operation::GetExtendedAgentCard => return Err(no_extended_card(version)),

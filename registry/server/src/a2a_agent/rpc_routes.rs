@@ -1,7 +1,6 @@
 //! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
 
 use a2a_client::{v0, v1};
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
 
@@ -13,6 +12,7 @@ use super::version::{Version, version};
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
+use crate::http::envelope::accepts;
 use crate::http::problem::Problem;
 use crate::http::state::State;
 
@@ -41,7 +41,7 @@ pub(crate) async fn rpc_call(
     let spoken = version(&request, serves_v03);
     let streams = matches!(spoken, Ok(Version::V03))
         && operation(&call.method, Version::V03).is_some_and(Operation::streams)
-        && takes_events(&request);
+        && accepts(&request, "text/event-stream");
     let performed = async {
         let version = spoken?;
         let operation = operation(&call.method, version)
@@ -61,12 +61,6 @@ pub(crate) async fn rpc_call(
         Err(fault) if streams => fault.rpc_stream(&call.id),
         Err(fault) => fault.rpc(&call.id),
     })
-}
-
-fn takes_events(request: &HttpRequest) -> bool {
-    let accept = request.headers().get(header::ACCEPT);
-    let accept = accept.and_then(|accept| accept.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
 fn operation(method: &str, version: Version) -> Option<Operation> {

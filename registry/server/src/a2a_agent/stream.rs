@@ -11,7 +11,6 @@ use std::time::Duration;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_store::a2a_tasks;
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header;
 use bytes::Bytes;
 use futures::Stream;
@@ -19,7 +18,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::fault::{EVENTS, Fault, NOT_STORED};
+use super::fault::{EVENTS, NOT_STORED};
 use super::operations::OperationRequest;
 use super::tasks::{Task, is_overdue, load, owner};
 use super::version::Version;
@@ -29,8 +28,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::http::auth::bearer;
 use crate::http::envelope::leave_untouched;
-use crate::http::state::State;
-use crate::http::stream_places::{NoPlace, StreamPlace};
+use crate::http::stream_places::StreamPlace;
 use crate::memory::own_agent::TaskSignal;
 
 /// How often a stream makes sure that its task is as it was, since another replica may change it, and that its token is
@@ -38,7 +36,6 @@ use crate::memory::own_agent::TaskSignal;
 const CHECKED_EVERY: Duration = Duration::from_millis(500);
 /// After so long without an event a comment keeps the connection open.
 const SILENT: Duration = Duration::from_secs(15);
-const RETRY_AFTER: u32 = 30;
 
 #[derive(Debug, Clone)]
 pub(super) enum Form {
@@ -63,22 +60,6 @@ impl Form {
         };
         Bytes::from(format!("data: {written}\n\n"))
     }
-}
-
-/// A place among the open streams, taken before there is a task to follow.
-pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault> {
-    state.streams.take(caller).map_err(|none| match none {
-        NoPlace::Own => Fault::transport(
-            StatusCode::TOO_MANY_REQUESTS,
-            "You have as many streams open as the registry allows one caller; close one, or read the task.",
-            RETRY_AFTER,
-        ),
-        NoPlace::All => Fault::transport(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "As many streams are open as the registry allows; try again, or read the task.",
-            RETRY_AFTER,
-        ),
-    })
 }
 
 /// The stream of a task, beginning with the task as it is given. It ends there unless the task is worked on.
