@@ -1,6 +1,7 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
+use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_api::{Agent, Hit};
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};
@@ -17,23 +18,19 @@ use super::words;
 use crate::agents::description::agent_description;
 use crate::agents::rendered::agent_answered;
 use crate::ard::base;
-use crate::ard::left_out::agents_without_urn;
 use crate::ard::result::result_value;
-use crate::ard::terms::conditions;
+use crate::ard::search::own_results;
 use crate::caller::Caller;
-use crate::catalog_entry::{ListedAgent, any_entry};
+use crate::catalog_entry::ListedAgent;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide_both;
-use crate::search::find::{Extra, found};
 use crate::search::lookup;
-use crate::search::query::{LookupQuery, SearchQuery};
+use crate::search::query::LookupQuery;
 
 /// The name of this door in page tokens.
 const DOOR: &str = "a2a";
-const PAGE: u32 = 10;
-/// The most agents on a page; more are not given, as there.
-const MAX_PAGE: u32 = 100;
+
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) outcome: Outcome,
@@ -82,34 +79,16 @@ fn question(text: &str) -> Outcome {
 /// Finds agents by a search request of Agentic Resource Discovery: those of this registry, as `/v1/agents` finds them.
 async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Work, Fault> {
     let asked = read_request(request)?;
-    let text = asked.query.text.as_deref().map(str::trim);
-    let text = text.filter(|text| !text.is_empty());
-    let text = text.ok_or_else(|| Fault::params("`query.text` is missing."))?;
-    let size = asked.page_size.and_then(|size| u32::try_from(size).ok());
-    let size = size.unwrap_or(PAGE).min(MAX_PAGE);
-    let query = SearchQuery {
-        q: Some(text.to_owned()),
-        page_size: Some(size),
-        page_token: asked.page_token.clone(),
-        ..SearchQuery::default()
-    };
-    let mut exact = vec![any_entry()];
-    exact.extend(conditions(&asked.query)?);
-    let extra = Extra {
-        door: DOOR,
-        exact,
-        entries: true,
-    };
-    let found = found(context, caller, &query, &extra).await?;
+    let (found, without_urn) = own_results(context, caller, &asked, DOOR).await?;
     let source = base(context);
-    let mut page = FoundPage::default();
+    let mut page = FoundPage {
+        without_urn,
+        ..FoundPage::default()
+    };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
             page.add(row.id, result);
         }
-    }
-    if query.page_token.is_none() {
-        page.without_urn = agents_without_urn(context, caller, &query, &extra).await?;
     }
     if asked.federation == Federation::Referrals {
         page.rest.insert("referrals".to_owned(), json!([]));
@@ -132,9 +111,6 @@ fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
     if let Some(asked) = asked.as_object_mut() {
         // In proto's JSON every number may be written as a fraction.
         if let Some(size) = number(asked, "pageSize")? {
-            if size == 0 {
-                return Err(Fault::params("`pageSize` is at least 1."));
-            }
             asked.insert("pageSize".into(), size.min(MAX_PAGE.into()).into());
         }
     }
