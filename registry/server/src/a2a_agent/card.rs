@@ -63,12 +63,8 @@ pub(crate) fn document(config: &Config) -> Value {
 }
 
 fn host(base: &str) -> String {
-    let url = Url::parse(base).ok();
-    let host = url.as_ref().and_then(Url::host_str).unwrap_or("this host");
-    match url.as_ref().and_then(Url::port) {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+    let url = Url::parse(base);
+    url.map_or_else(|_| "this host".to_owned(), |url| url.authority().to_owned())
 }
 
 /// The scheme by which a caller may sign in, in the form of 1.0, and in that of 0.3 beside it.

@@ -227,7 +227,7 @@ impl FoundPage {
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
         let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
         by_size.sort_unstable();
-        let mut bytes = 0;
+        let mut bytes: usize = 0;
         let fitting = by_size.into_iter().take_while(|(size, _)| {
             bytes += size;
             bytes <= MAX_ANSWER

@@ -144,7 +144,7 @@ pub(super) fn fitted(
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, value) in &mut arguments {
         let Some(schema) = properties.and_then(|all| all.get(name)) else {
-            let known = properties.into_iter().flat_map(JsonObject::keys);
+            let known = properties.into_iter().flat_map(|all| all.keys());
             let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
             let detail = format!(
                 "unknown field `{name}`, expected one of {}",
