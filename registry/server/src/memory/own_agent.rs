@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use a2a_registry_store::entity::a2a_task;
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use crate::error::AppError;
@@ -98,7 +98,8 @@ impl Drop for TaskSignal {
 #[derive(Debug, Default)]
 pub(crate) struct NewTasks {
     waiting: Mutex<Vec<NewTask>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Whoever holds it stores those that wait by then.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 /// A new task, and whom to tell that it is stored.
@@ -115,11 +116,6 @@ impl NewTasks {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(NewTask { row, stored });
         learns
-    }
-
-    /// Waits until those before are stored. Whoever holds this stores those that wait by then.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Those that have waited for the longest time, as many as belong in one transaction.
