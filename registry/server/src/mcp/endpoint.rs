@@ -227,18 +227,16 @@ fn accepted(request: &HttpRequest) -> String {
     let values = request.headers().get_all(header::ACCEPT);
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
     let given = values.join(", ");
-    let mut ranges = given.split(',').map(|range| {
-        let essence = range.split(';').next().unwrap_or_default();
-        essence.trim().to_ascii_lowercase()
-    });
-    let takes_json =
-        ranges.any(|range| matches!(range.as_str(), "*/*" | "application/*" | "application/json"));
+    let lower = given.to_ascii_lowercase();
+    let takes_json = JSON_RANGES.iter().any(|range| lower.contains(range));
     match takes_json || given.is_empty() {
         true => "application/json, text/event-stream".to_owned(),
         false => given,
     }
 }
 
+/// The media ranges that include JSON.
+const JSON_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
 /// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
 static NOT_PASSED_ON: [header::HeaderName; 4] = [
     header::AUTHORIZATION,
