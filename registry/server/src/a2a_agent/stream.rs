@@ -136,8 +136,6 @@ impl Followed {
             return None;
         }
         loop {
-            // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
-            self.signal.mark_seen();
             if self.has_changed().await? {
                 let by = self.caller.clone();
                 let task = load(&self.context, &by, &self.id.to_string()).await.ok()?;
