@@ -150,7 +150,7 @@ pub(super) fn fitted(
                 "unknown field `{name}`, expected one of {}",
                 known.join(", ")
             );
-            return Err(AppError::invalid(&format!("/{name}"), detail));
+            return Err(AppError::invalid("", detail));
         };
         *value = fit_to_schema(value.take(), schema);
         if holds_nul(value) {

@@ -11,8 +11,8 @@ use utoipa::PartialSchema as _;
 use crate::mcp::bounds::{Bounds, ENTRIES, cut, lines, whole};
 use crate::pages::text::{BLOCK, LINE, web_address};
 
-/// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
-const LIST_BYTES: usize = 128 * 1024;
+/// Bytes of the agents on a page, written as JSON; agents beyond it are shown without their details.
+const LIST_BYTES: usize = 160 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
 const TEASER: usize = 400;
@@ -224,7 +224,7 @@ impl AgentPage {
         let mut bytes = 0;
         let agents = found.agents.iter().map(|hit| {
             let mut agent = ListedAgent::new(hit);
-            bytes += agent.bytes();
+            bytes += json_bytes(&agent);
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
@@ -281,16 +281,6 @@ impl ListedAgent {
         };
         agent.head.shortened = bounds.left_out;
         agent
-    }
-
-    /// The bytes of the texts that [`Self::shorten`] leaves out.
-    fn bytes(&self) -> usize {
-        let head = &self.head;
-        let texts = [&head.description, &head.version, &head.provider];
-        let texts = texts.into_iter().flatten();
-        let lists = self.skills.iter().chain(&self.tags).chain(&self.auth);
-        let addresses = head.interfaces.iter().map(|one| one.url.len());
-        texts.chain(lists).map(String::len).sum::<usize>() + addresses.sum::<usize>()
     }
 
     fn shorten(&mut self) {
@@ -365,7 +355,7 @@ fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
             tags: lines(bounds.first(&skill.tags, ENTRIES)),
             examples: examples.map(|text| bounds.text(text, SKILL_TEXT)).collect(),
         };
-        bytes += serde_json::to_vec(&one).map_or(0, |json| json.len());
+        bytes += json_bytes(&one);
         if bytes > SKILL_BYTES {
             bounds.left_out = true;
             break;
@@ -373,4 +363,8 @@ fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
         shown.push(one);
     }
     shown
+}
+
+fn json_bytes(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }
