@@ -145,17 +145,30 @@ async fn kept_or_signed(context: &Context, key: &NamedKey) -> Result<SignedCard,
     let unsigned = document(&context.config).to_string();
     let named = format!("{unsigned}\n{} {}", key.kid, key.key.thumbprint());
     let content = HEXLOWER.encode(digest(&SHA256, named.as_bytes()).as_ref());
+    let right = |text: &str| {
+        let kept = serde_json::from_str::<SignedCard>(text).ok();
+        kept.filter(|kept| kept.content == content)
+    };
     let kept = settings::setting_get(&context.store, CARD).await?;
-    let kept = kept.and_then(|kept| serde_json::from_str::<SignedCard>(&kept).ok());
-    if let Some(kept) = kept.filter(|kept| kept.content == content) {
+    if let Some(kept) = kept.as_deref().and_then(right) {
         return Ok(kept);
     }
     let signed = SignedCard {
-        content,
+        content: content.clone(),
         card: sign(&context.config, &unsigned, key)?,
         signed_at: context.now().0,
     };
-    Ok(settled(context, signed).await)
+    let text = serde_json::to_string(&signed).unwrap_or_default();
+    let is_right = |text: &str| right(text).is_some();
+    // Another replica may have kept one meanwhile. Where none can be kept the card is as valid, but its bytes are not those
+    // of other replicas.
+    match context.store.setting_settle(CARD, &text, is_right).await {
+        Ok(text) => Ok(right(&text).unwrap_or(signed)),
+        Err(error) => {
+            tracing::warn!(%error, "the registry's signed card could not be kept");
+            Ok(signed)
+        }
+    }
 }
 
 fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, StartError> {
@@ -167,22 +180,6 @@ fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, Start
     let signed = signed.map_err(|error| error.to_string());
     let text = signed.and_then(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string()));
     text.map_err(|error| StartError(format!("the registry's own card cannot be signed: {error}")))
-}
-
-/// Keeps the signed card for other replicas and later starts, or gives the one with the same content that another replica
-/// has kept meanwhile. If neither can be done the card is as valid, but its bytes are not those of other replicas.
-async fn settled(context: &Context, signed: SignedCard) -> SignedCard {
-    let read = |text: &str| serde_json::from_str::<SignedCard>(text).ok();
-    let is_right = |text: &str| read(text).is_some_and(|kept| kept.content == signed.content);
-    let text = serde_json::to_string(&signed).unwrap_or_default();
-    let settled = context.store.setting_settle(CARD, &text, is_right).await;
-    match settled {
-        Ok(text) => read(&text).unwrap_or(signed),
-        Err(error) => {
-            tracing::warn!(%error, "the registry's signed card could not be kept");
-            signed
-        }
-    }
 }
 
 #[cfg(test)]
