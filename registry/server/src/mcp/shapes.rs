@@ -2,11 +2,11 @@
 //! these types.
 
 use a2a_card::Skill;
-use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Summary, Trust};
+use a2a_registry_api::{Agent, AgentList, Deprecation, FacetValue, Hit, Interface, Summary, Trust};
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::json;
-use utoipa::PartialSchema as _;
+use utoipa::PartialSchema;
 
 use crate::mcp::bounds::{Bounds, ENTRIES, cut, lines, whole};
 use crate::pages::text::{BLOCK, LINE, web_address};
@@ -56,9 +56,10 @@ pub(super) struct AgentHead {
     /// Domain that publishes the card.
     pub domain: String,
     /// Addresses at which it speaks A2A, in the order to try.
-    pub interfaces: Vec<AgentInterface>,
+    #[schemars(schema_with = "list_schema::<Interface>")]
+    pub interfaces: Vec<Interface>,
     /// How well the card's origin is proved.
-    #[schemars(schema_with = "trust_schema")]
+    #[schemars(schema_with = "api_schema::<Trust>")]
     pub trust: Trust,
     /// `approved`, `deprecated` or another state of its lifecycle.
     pub lifecycle: String,
@@ -81,19 +82,6 @@ pub(super) struct ListedAgent {
     pub score: Option<f32>,
     /// Whether it fits the text badly.
     pub weak: bool,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct AgentInterface {
-    /// The address, from the card.
-    pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON` or the card's own word.
-    pub binding: String,
-    /// Version of the A2A protocol as `Major.Minor`.
-    pub protocol_version: Option<String>,
-    /// Tenant to name in each request.
-    pub tenant: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -203,19 +191,11 @@ pub(super) struct FacetPage {
 pub(super) struct CountedFacet {
     /// Name of the filter.
     pub name: String,
-    /// The most frequent values.
-    pub values: Vec<CountedValue>,
+    /// The most frequent values. One that is cut, or has hidden characters, is not found by what is shown here.
+    #[schemars(schema_with = "list_schema::<FacetValue>")]
+    pub values: Vec<FacetValue>,
     /// Number of agents with other values.
     pub other_count: u64,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct CountedValue {
-    /// The value, for the filter of that name. One that is cut, or has hidden characters, is not found by what is shown here.
-    pub value: String,
-    /// Number of agents with it.
-    pub count: u64,
 }
 
 impl AgentPage {
@@ -321,23 +301,28 @@ impl WholeAgent {
     }
 }
 
-/// The schema of the API for how well an origin is proved, which has no further members.
-fn trust_schema(_: &mut SchemaGenerator) -> Schema {
-    let mut schema = json!(Trust::schema());
+/// The schema of a type of the API, as one that has no further members.
+fn api_schema<T: PartialSchema>(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = json!(T::schema());
     schema["additionalProperties"] = false.into();
     Schema::try_from(schema).unwrap_or_default()
 }
 
-fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<AgentInterface> {
+fn list_schema<T: PartialSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let items = api_schema::<T>(generator);
+    Schema::try_from(json!({"type": "array", "items": items})).unwrap_or_default()
+}
+
+fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<Interface> {
     let shown = all.iter().filter_map(|one| {
-        Some(AgentInterface {
+        Some(Interface {
             url: whole(Some(&one.url))?,
             binding: cut(&one.binding, LINE),
             protocol_version: one.protocol_version.as_deref().map(|text| cut(text, LINE)),
             tenant: whole(one.tenant.as_deref()),
         })
     });
-    let shown: Vec<AgentInterface> = shown.take(ENTRIES).collect();
+    let shown: Vec<Interface> = shown.take(ENTRIES).collect();
     bounds.left_out |= shown.len() < all.len();
     shown
 }

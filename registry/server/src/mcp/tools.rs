@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use a2a_card::visible_json;
-use a2a_registry_api::PolicyDecision;
+use a2a_registry_api::{FacetValue, PolicyDecision};
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
@@ -20,8 +20,7 @@ use crate::mcp::bounds::cut;
 use crate::mcp::outcome::{NO_AGENT, succeeded};
 use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
-    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, WholeAgent,
-    WholeCard,
+    AgentCheck, AgentPage, CheckedAction, CountedFacet, FacetPage, WholeAgent, WholeCard,
 };
 use crate::mcp::words;
 use crate::policies::decide::decide_both;
@@ -197,7 +196,7 @@ impl ToolCall<'_> {
             values: counts
                 .values
                 .into_iter()
-                .map(|(value, count)| CountedValue {
+                .map(|(value, count)| FacetValue {
                     value: cut(&value, VALUE),
                     count,
                 })
