@@ -288,3 +288,9 @@ impl From<IndexError> for AppError {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(pub String);
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self(format!("the database failed: {error}"))
+    }
+}

@@ -24,9 +24,8 @@ pub(crate) async fn check_selected_groups(context: &Context) -> Result<(), Start
             set.number()
         )));
     }
-    let failed = |error: StoreError| StartError(format!("the database failed: {error}"));
-    let deselected = deselected_groups(context).await.map_err(failed)?;
-    match first_audience(context, &deselected).await.map_err(failed)? {
+    let deselected = deselected_groups(context).await?;
+    match first_audience(context, &deselected).await? {
         None => Ok(()),
         Some((text, named_by)) => Err(StartError(format!("{text}: {named_by} names it"))),
     }

@@ -53,6 +53,18 @@ impl Signer {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
+    /// A hash of these texts, the same in every replica.
+    pub(crate) fn number(&self, texts: &[&str]) -> u64 {
+        let mut context = hmac::Context::with_key(&self.0);
+        for text in texts {
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        let tag = context.sign();
+        let first = tag.as_ref().first_chunk();
+        first.copied().map_or(0, u64::from_be_bytes)
+    }
+
     /// A page token for a position in the list that `query` and the caller define.
     pub(crate) fn token(
         &self,

@@ -10,19 +10,15 @@ use url::Url;
 use super::{REST, RPC};
 use crate::config::Config;
 
-/// The identifiers of the skills.
 pub(crate) const FIND: &str = "find-agents";
 pub(crate) const DESCRIBE: &str = "describe-agent";
 pub(crate) const CHECK: &str = "check-agent";
 
-/// The media types that are taken and given.
 pub(crate) const MODES: [&str; 2] = ["text/plain", "application/json"];
 
-/// Description where the configuration has none.
 const DESCRIPTION: &str = "Finds agents for a task, described in plain words, in a curated registry of A2A agent cards. \
      Describes single agents, and tells whether the caller may use them.";
 
-/// The card, without signature.
 pub(crate) fn document(config: &Config) -> Value {
     let base = config.public_url();
     let a2a = &config.a2a;
@@ -66,14 +62,9 @@ pub(crate) fn document(config: &Config) -> Value {
     card
 }
 
-/// Host and port of a URL.
 fn host(base: &str) -> String {
-    let url = Url::parse(base).ok();
-    let host = url.as_ref().and_then(Url::host_str).unwrap_or("this host");
-    match url.as_ref().and_then(Url::port) {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+    let url = Url::parse(base);
+    url.map_or_else(|_| "this host".to_owned(), |url| url.authority().to_owned())
 }
 
 /// The scheme by which a caller may sign in, in the form of 1.0, and in that of 0.3 beside it.

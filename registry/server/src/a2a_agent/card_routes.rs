@@ -15,7 +15,6 @@ use crate::http::problem::Problem;
 use crate::http::state::State;
 use crate::memory::own_agent::OwnCard;
 
-/// `Cache-Control` of the card and its keys (1.0 section 8.6).
 const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// Get the registry's own agent card
@@ -75,7 +74,6 @@ fn card(state: &State) -> Result<&OwnCard, AppError> {
     card.ok_or_else(AppError::no_address)
 }
 
-/// The document, or 304 for a client that has it.
 fn deliver(request: &HttpRequest, card: &OwnCard, tag: &str, bytes: &Bytes) -> HttpResponse {
     let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(card.signed_at);
     let mut response = conditional(request, tag, CACHING, || {

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use crate::context::Context;
 
-/// The beginning of identifiers of our own.
 const OURS: &str = "conversation-";
 const PURPOSE: &str = "a2a conversation";
 

@@ -10,20 +10,16 @@ use crate::error::{AppError, ErrorKind};
 use crate::http::answer::JSON;
 use crate::http::problem::Problem;
 
-/// The domain of the reasons (1.0 section 9.5).
 const DOMAIN: &str = "a2a-protocol.org";
-/// The media type of streams.
 pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// `Cache-Control` of everything that depends on tasks or callers.
 pub(super) const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 
-/// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     NotJson,
     InvalidRequest,
     UnknownMethod,
-    /// A parameter is missing or wrong.
     InvalidParams,
     Internal,
     /// There is no such task, or it is another caller's.
@@ -85,7 +81,6 @@ fn transport(status: StatusCode) -> (i32, StatusCode, &'static str, &'static str
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(super) kind: FaultKind,
-    /// What is wrong and what to do, in a sentence.
     pub(super) message: String,
     retry_after: Option<u32>,
 }
@@ -103,14 +98,6 @@ impl Fault {
         Self::new(FaultKind::InvalidParams, message)
     }
 
-    /// Too much is under way: a status of HTTP, and the seconds after which another attempt makes sense.
-    pub(super) fn transport(status: StatusCode, message: &str, seconds: u32) -> Self {
-        Self {
-            retry_after: Some(seconds),
-            ..Self::new(FaultKind::Transport(status), message)
-        }
-    }
-
     /// The same for a task that never was, that has expired, and that is another caller's.
     pub(super) fn no_task() -> Self {
         Self::new(FaultKind::TaskNotFound, "You have no task with this id.")
@@ -126,7 +113,6 @@ impl Fault {
         }])
     }
 
-    /// The error object of JSON-RPC.
     pub(super) fn error(&self) -> Value {
         let (code, ..) = self.kind.facts();
         json!({"code": code, "message": self.message, "data": self.details()})
@@ -143,7 +129,6 @@ impl Fault {
         }})
     }
 
-    /// The response of JSON-RPC to the request with that id, as a document.
     fn rpc_body(&self, id: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": id, "error": self.error()})
     }
@@ -181,7 +166,6 @@ impl Fault {
     }
 }
 
-/// A response of this media type, which is not stored.
 pub(super) fn response(status: StatusCode, kind: HeaderValue, body: String) -> HttpResponse {
     HttpResponse::build(status)
         .insert_header((header::CONTENT_TYPE, kind))

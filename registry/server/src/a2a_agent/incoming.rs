@@ -6,7 +6,6 @@ use super::card::MODES;
 use super::fault::{Fault, FaultKind};
 use super::version::Version;
 
-/// The most parts of a message.
 pub(super) const MAX_PARTS: usize = 16;
 /// Characters of an identifier that a client chooses.
 pub(super) const MAX_ID: usize = 256;
@@ -26,7 +25,6 @@ pub(super) struct Incoming {
     pub(super) wants: Wants,
 }
 
-/// What a client wants of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants {
     pub(super) text: bool,
@@ -64,7 +62,6 @@ pub(super) fn text<'m>(
     }
 }
 
-/// An identifier that a client chooses.
 pub(super) fn identifier(object: &Map<String, Value>, name: &str) -> Result<Option<String>, Fault> {
     let found = text(object, name)?;
     if found.is_some_and(|id| id.chars().count() > MAX_ID || id.chars().any(char::is_control)) {
@@ -101,16 +98,11 @@ pub(super) fn flag(object: &Map<String, Value>, name: &str) -> Result<Option<boo
     }
 }
 
-/// How much of a history is wanted.
 pub(super) fn history_length(object: &Map<String, Value>) -> Result<Option<usize>, Fault> {
     let number = number(object, "historyLength")?;
     Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
 }
 
-/// Reads the parameters of a message that is sent.
-///
-/// # Errors
-/// `InvalidParams`; `ContentType` for a file, or where no answer of ours would be accepted; `PushNotSupported`.
 pub(super) fn read(params: &Map<String, Value>, version: Version) -> Result<Incoming, Fault> {
     let Some(Value::Object(message)) = member(params, "message") else {
         return Err(Fault::params("`message` is an object."));
@@ -207,7 +199,6 @@ fn read_part(part: &Value, version: Version) -> Result<Value, Fault> {
     Ok(kept)
 }
 
-/// Reads what the client wants of the answer.
 fn wants(params: &Map<String, Value>, version: Version) -> Result<Wants, Fault> {
     let config = object(params, "configuration")?;
     let (push, immediately) = match version {

@@ -10,33 +10,25 @@ use crate::error::{AppError, ErrorKind};
 use crate::memory::own_agent::NewTask;
 
 pub(super) async fn insert(context: &Arc<Context>, row: a2a_task::Model) -> Result<(), AppError> {
-    let new = &context.own_agent.new_tasks;
-    let mut stored = new.add(row);
-    // Again and again, because a group may be full before this task belongs to it.
-    loop {
-        tokio::select! {
-            biased;
-            outcome = &mut stored => return outcome.unwrap_or_else(|_| Err(lost())),
-            turn = new.turn() => {
-                let group = new.take();
-                let context = Arc::clone(context);
-                // In a task of its own: a client that goes away ends its own request, not the transaction of all.
-                tokio::spawn(async move {
-                    store(&context, group).await;
-                    drop(turn);
-                });
-            }
-        }
-    }
-}
-
-fn lost() -> AppError {
-    AppError::internal("the transaction of a new task ended without an outcome")
+    let stored = context.own_agent.new_tasks.add(row);
+    let context = Arc::clone(context);
+    // In a task of its own: a client that goes away ends its own request, not the transaction of all. Each new task brings a
+    // turn, and each turn stores at least one of those that wait, so that none is left where a group is full.
+    tokio::spawn(async move {
+        let new = &context.own_agent.new_tasks;
+        let _turn = new.turn.lock().await;
+        store(&context, new.take()).await;
+    });
+    let lost = || AppError::internal("the transaction of a new task ended without an outcome");
+    stored.await.unwrap_or_else(|_| Err(lost()))
 }
 
 /// Stores a group. If it fails, each task is tried alone, so that one costs itself only; but not where the database
 /// takes none at all, which would keep those at the end waiting for all before them.
 async fn store(context: &Context, group: Vec<NewTask>) {
+    if group.is_empty() {
+        return;
+    }
     let rows = group.iter().map(|new| new.row.clone()).collect();
     let mut outcome = write(context, rows).await;
     let alone = group.len() == 1;
@@ -53,12 +45,10 @@ async fn store(context: &Context, group: Vec<NewTask>) {
             }
             outcome => outcome.clone(),
         };
-        // Nobody may wait any more.
         let _ = new.stored.send(outcome);
     }
 }
 
-/// Whether an error says that the database takes no task at present.
 fn takes_none(error: &AppError) -> bool {
     matches!(error.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
 }

@@ -7,15 +7,12 @@ use super::card::{CHECK, DESCRIBE, FIND};
 use super::fault::Fault;
 use super::incoming::Incoming;
 
-/// Characters of the name of an agent that is asked about.
 const MAX_NAME: usize = 1024;
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Intent {
     /// Agents, by a search request of Agentic Resource Discovery.
     Find(Value),
-    /// The next page of the conversation's last search.
     More,
     /// What is known about an agent, by its identifier, URN or name.
     Describe(String),
@@ -25,7 +22,6 @@ pub(super) enum Intent {
     Unclear(&'static str),
 }
 
-/// Words for the next page.
 const MORE: [&str; 7] = [
     "more",
     "next",
@@ -48,19 +44,12 @@ static PHRASES: [(&str, &str, fn(String) -> Intent); 8] = [
     ("am i allowed to call ", "", Intent::Check),
 ];
 
-/// Where to begin, for a message without words.
 const EMPTY: &str =
     "Say what the agent should do, for example \"translate a contract into Japanese\".";
-/// A data part that is no request.
 const UNKNOWN_DATA: &str = "This data is no request of this agent. Send text, or a data part such as \
      {\"skill\": \"find-agents\", \"query\": {\"text\": \"translate a contract\"}}.";
-/// A skill about an agent, without one.
 const NO_AGENT: &str = "Say which agent is meant, by its identifier, URN or name.";
 
-/// Reads what a message asks for.
-///
-/// # Errors
-/// A skill that does not exist, or parameters of a wrong type.
 pub(super) fn intent(incoming: &Incoming) -> Result<Intent, Fault> {
     let mut objects = incoming.data.iter().filter_map(Value::as_object);
     let request = objects.find(|data| {
@@ -133,7 +122,6 @@ fn about(
     })
 }
 
-/// The search request for a text.
 fn searched(text: &str) -> Value {
     serde_json::json!({"query": {"text": text}})
 }
@@ -156,7 +144,6 @@ fn by_words(text: &str) -> Intent {
     }
 }
 
-/// What a phrase about an agent asks for.
 fn by_phrase(text: &str, lower: &str) -> Option<Intent> {
     let mut phrases = PHRASES.iter();
     let (begin, end, intent) = phrases.find(|(begin, ..)| lower.starts_with(*begin))?;
@@ -170,7 +157,6 @@ fn by_phrase(text: &str, lower: &str) -> Option<Intent> {
     (!name.is_empty()).then(|| intent(name.to_owned()))
 }
 
-/// Whether a text is an identifier and nothing else.
 fn is_identifier(text: &str) -> bool {
     let urn = text.starts_with("urn:") && !text.contains(char::is_whitespace);
     urn || (text.len() == 36 && text.parse::<Uuid>().is_ok())

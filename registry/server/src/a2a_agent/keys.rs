@@ -29,20 +29,16 @@ use crate::memory::own_agent::OwnCard;
 
 /// The setting with the private key that the registry has made: PKCS#8 in base64.
 const KEY: &str = "a2a_card_key";
-/// The setting with the signed card.
 const CARD: &str = "a2a_card";
 
-/// The signed card, as the database keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 struct SignedCard {
     /// SHA-256 of the card without signature, and of the signing key's identifier.
     content: String,
     card: String,
-    /// Microseconds.
     signed_at: i64,
 }
 
-/// A private key with the identifier that it is published under.
 struct NamedKey {
     key: SigningKey,
     kid: String,
@@ -95,12 +91,10 @@ pub(crate) async fn sign_own_card(context: &Context) -> Result<(), StartError> {
         bytes: Bytes::from(signed.card),
         key_set: Bytes::from(key_set),
     };
-    // Set once, at the start.
     let _ = context.own_agent.card.set(card);
     Ok(())
 }
 
-/// All keys to publish, the signing one first.
 async fn keys(store: &Store, config: &A2aConfig) -> Result<Vec<NamedKey>, StartError> {
     let mut keys = Vec::new();
     if let Some(path) = &config.key_file {
@@ -109,9 +103,7 @@ async fn keys(store: &Store, config: &A2aConfig) -> Result<Vec<NamedKey>, StartE
     let made = match keys.is_empty() {
         true => Some(made_key(store).await?),
         // What it has signed while it was in use stays valid.
-        false => settings::setting_get(store, KEY)
-            .await
-            .map_err(|error| failed(&error))?,
+        false => settings::setting_get(store, KEY).await?,
     };
     if let Some(made) = made {
         let kid = if keys.is_empty() { &config.kid } else { "" };
@@ -130,14 +122,8 @@ async fn made_key(store: &Store) -> Result<String, StartError> {
     let fresh =
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| StartError("no key could be made for the registry's own card".into()))?;
-    store
-        .setting_get_or_put(KEY, &BASE64.encode(fresh.as_ref()))
-        .await
-        .map_err(|error| failed(&error))
-}
-
-fn failed(error: &dyn std::fmt::Display) -> StartError {
-    StartError(format!("the database failed: {error}"))
+    let fresh = BASE64.encode(fresh.as_ref());
+    Ok(store.setting_get_or_put(KEY, &fresh).await?)
 }
 
 fn key_set(keys: &[NamedKey]) -> String {
@@ -159,19 +145,30 @@ async fn kept_or_signed(context: &Context, key: &NamedKey) -> Result<SignedCard,
     let unsigned = document(&context.config).to_string();
     let named = format!("{unsigned}\n{} {}", key.kid, key.key.thumbprint());
     let content = HEXLOWER.encode(digest(&SHA256, named.as_bytes()).as_ref());
-    let kept = settings::setting_get(&context.store, CARD)
-        .await
-        .map_err(|error| failed(&error))?;
-    let kept = kept.and_then(|kept| serde_json::from_str::<SignedCard>(&kept).ok());
-    if let Some(kept) = kept.filter(|kept| kept.content == content) {
+    let right = |text: &str| {
+        let kept = serde_json::from_str::<SignedCard>(text).ok();
+        kept.filter(|kept| kept.content == content)
+    };
+    let kept = settings::setting_get(&context.store, CARD).await?;
+    if let Some(kept) = kept.as_deref().and_then(right) {
         return Ok(kept);
     }
     let signed = SignedCard {
-        content,
+        content: content.clone(),
         card: sign(&context.config, &unsigned, key)?,
         signed_at: context.now().0,
     };
-    Ok(settled(context, signed).await)
+    let text = serde_json::to_string(&signed).unwrap_or_default();
+    let is_right = |text: &str| right(text).is_some();
+    // Another replica may have kept one meanwhile. Where none can be kept the card is as valid, but its bytes are not those
+    // of other replicas.
+    match context.store.setting_settle(CARD, &text, is_right).await {
+        Ok(text) => Ok(right(&text).unwrap_or(signed)),
+        Err(error) => {
+            tracing::warn!(%error, "the registry's signed card could not be kept");
+            Ok(signed)
+        }
+    }
 }
 
 fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, StartError> {
@@ -183,22 +180,6 @@ fn sign(config: &Config, unsigned: &str, key: &NamedKey) -> Result<String, Start
     let signed = signed.map_err(|error| error.to_string());
     let text = signed.and_then(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string()));
     text.map_err(|error| StartError(format!("the registry's own card cannot be signed: {error}")))
-}
-
-/// Keeps the signed card for other replicas and later starts, or gives the one with the same content that another replica
-/// has kept meanwhile. If neither can be done the card is as valid, but its bytes are not those of other replicas.
-async fn settled(context: &Context, signed: SignedCard) -> SignedCard {
-    let read = |text: &str| serde_json::from_str::<SignedCard>(text).ok();
-    let is_right = |text: &str| read(text).is_some_and(|kept| kept.content == signed.content);
-    let text = serde_json::to_string(&signed).unwrap_or_default();
-    let settled = context.store.setting_settle(CARD, &text, is_right).await;
-    match settled {
-        Ok(text) => read(&text).unwrap_or(signed),
-        Err(error) => {
-            tracing::warn!(%error, "the registry's signed card could not be kept");
-            signed
-        }
-    }
 }
 
 #[cfg(test)]

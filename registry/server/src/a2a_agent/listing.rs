@@ -19,9 +19,7 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::paging::cut;
 
-/// Tasks on a page by default.
 const PAGE: u64 = 50;
-/// The most tasks on a page.
 const MAX_PAGE: u64 = 100;
 /// The most tasks on a page with what came of them, which has to be checked anew for each.
 const MAX_WHOLE: u64 = 20;
@@ -31,9 +29,6 @@ const MAX_BYTES: i64 = 1 << 20;
 const SAYING: [TaskState; 2] = [TaskState::InputRequired, TaskState::Failed];
 
 /// A page of the caller's tasks. A caller without an account has no list: it is empty.
-///
-/// # Errors
-/// `InvalidParams`, also for a page token of another list or caller.
 pub(super) async fn list(
     context: &Context,
     caller: &Caller,
@@ -93,9 +88,12 @@ async fn shown(
         show(context, caller, &mut tasks).await?;
         let tasks = tasks.into_iter();
         let some: Vec<Value> = tasks.map(|task| wire::task(task, history, whole)).collect();
-        bytes += some.iter().map(wire::weight).sum::<usize>();
-        if whole && bytes > MAX_ANSWER && !written.is_empty() {
-            return Ok((written, last));
+        if whole {
+            let sizes = some.iter().map(|task| task.to_string().len());
+            bytes += sizes.sum::<usize>();
+            if bytes > MAX_ANSWER && !written.is_empty() {
+                return Ok((written, last));
+            }
         }
         last = positions.last().copied();
         written.extend(some);
@@ -105,19 +103,15 @@ async fn shown(
 
 /// When a task came into its state, and its identifier.
 type Position = (i64, Uuid);
-/// A task with its position in the list.
 type Positioned = (Position, a2a_task::Model);
 
-/// The tasks of a page.
 struct Read {
-    /// How many tasks all pages have.
     total: u64,
     /// The position of the last task, if another page follows.
     next: Option<Position>,
     rows: Vec<Positioned>,
 }
 
-/// Reads the tasks of a page, as many as fit.
 async fn read(
     context: &Context,
     account: Uuid,

@@ -27,9 +27,6 @@ mod wire;
 mod words;
 mod work;
 
-/// Path of the interface for JSON-RPC.
 pub(crate) const RPC: &str = "/a2a";
-/// Path of the interface for HTTP+JSON.
 pub(crate) const REST: &str = "/a2a/v1";
-/// Path of the key set.
 pub(crate) const KEY_SET: &str = "/.well-known/jwks.json";

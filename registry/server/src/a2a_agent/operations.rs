@@ -4,13 +4,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
-use super::stream::{Form, follow, place};
+use super::stream::{Form, follow};
 use super::version::Version;
 use super::{incoming, listing, sending, tasks, v0_3, wire};
 use crate::caller::Caller;
 use crate::http::state::State;
 
-/// An operation (1.0 section 9.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     SendMessage,
@@ -20,12 +19,10 @@ pub(super) enum Operation {
     CancelTask,
     SubscribeToTask,
     GetExtendedAgentCard,
-    /// Any of those about push notifications.
     ConfigurePush,
 }
 
 impl Operation {
-    /// Whether it answers with a stream.
     pub(super) const fn streams(self) -> bool {
         matches!(self, Self::SendStreamingMessage | Self::SubscribeToTask)
     }
@@ -45,7 +42,6 @@ pub(super) struct OperationRequest<'a> {
 }
 
 impl OperationRequest<'_> {
-    /// Performs an operation with the parameters that the client gave.
     pub(super) async fn perform(
         &self,
         operation: Operation,
@@ -67,7 +63,7 @@ impl OperationRequest<'_> {
             Operation::SendStreamingMessage => {
                 let incoming = incoming::read(params, version)?;
                 let history = incoming.wants.history;
-                let place = place(self.state, self.caller)?;
+                let place = self.state.streams.take(self.caller)?;
                 let task = sending::begin(context, self.caller, incoming).await?;
                 return Ok(OperationResult::Stream(follow(self, task, history, place)));
             }
@@ -83,7 +79,7 @@ impl OperationRequest<'_> {
             }
             Operation::SubscribeToTask => {
                 let task = tasks::open(context, self.caller, task_id(params)?).await?;
-                let place = place(self.state, self.caller)?;
+                let place = self.state.streams.take(self.caller)?;
                 return Ok(OperationResult::Stream(follow(self, task, None, place)));
             }
             Operation::GetExtendedAgentCard => return Err(no_extended_card(version)),
@@ -95,7 +91,7 @@ impl OperationRequest<'_> {
         Ok(OperationResult::Value(match version {
             Version::V1 => value,
             // Its operations with a result all answer with a task.
-            Version::V03 => v0_3::task(&value),
+            Version::V03 => v0_3::task(value),
         }))
     }
 }

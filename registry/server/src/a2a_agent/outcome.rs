@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::card::FIND;
-use super::wire::{EXPANDED, object, weight};
+use super::wire::object;
 use super::words;
 use crate::agents::policy_facts::labels_of_all;
 use crate::ard::result::completed;
@@ -22,7 +22,6 @@ use crate::context::Context;
 use crate::error::AppError;
 use crate::pages::text::show_hidden;
 
-/// Identifier of the artifact of a task, which has one.
 const ARTIFACT: &str = "answer";
 /// Bytes of the entries of an answer, as JSON.
 pub(super) const MAX_ANSWER: usize = 1 << 20;
@@ -30,14 +29,11 @@ pub(super) const MAX_ANSWER: usize = 1 << 20;
 /// What came of a task, and which parts its client takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answered {
-    /// Whether text is taken.
     pub(super) text: bool,
-    /// Whether data is taken.
     pub(super) data: bool,
     pub(super) outcome: Outcome,
 }
 
-/// What came of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -50,17 +46,14 @@ pub(super) enum Outcome {
         text: String,
         data: Option<Value>,
     },
-    /// No agent that the caller may see has this name.
     Missing {
         skill: String,
         asked: String,
     },
-    /// A question to the client, and the agents that it may mean.
     Question {
         text: String,
         choices: Vec<Choice>,
     },
-    /// It failed: the reason, for the client.
     Failed {
         text: String,
     },
@@ -68,7 +61,6 @@ pub(super) enum Outcome {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundPage {
-    /// The agents, best first.
     pub(super) results: Vec<(Uuid, KeptResult)>,
     /// The other members of the search response of Agentic Resource Discovery.
     pub(super) rest: Map<String, Value>,
@@ -89,16 +81,13 @@ pub(super) struct KeptResult {
     score: u8,
 }
 
-/// An agent that a question may mean.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Choice {
     pub(super) agent: Uuid,
-    /// Its name and where it is from, to read.
     pub(super) line: String,
 }
 
 impl Answered {
-    /// The answer as it is kept.
     pub(super) fn written(&self) -> Result<String, AppError> {
         serde_json::to_string(self).map_err(|error| AppError::internal(error.to_string()))
     }
@@ -122,7 +111,6 @@ impl Answered {
         }
     }
 
-    /// The artifact, in the form of 1.0.
     pub(super) fn artifact(self) -> Option<Value> {
         let mut metadata = Map::new();
         let (name, text, data) = match self.outcome {
@@ -167,7 +155,6 @@ impl Answered {
         Some(artifact)
     }
 
-    /// What the agent says with the status.
     pub(super) fn said(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Question { text, choices } => Some(words::question(text, choices)),
@@ -237,27 +224,21 @@ impl FoundPage {
         // Before they are measured: what is visible is longer.
         let members = self.entries.iter_mut().chain(self.rest.values_mut());
         members.for_each(show_hidden);
-        let roughly: usize = self.entries.iter().map(weight).sum();
-        if roughly <= MAX_ANSWER / EXPANDED {
-            return;
-        }
         let sizes = self.entries.iter().map(|entry| entry.to_string().len());
-        let sizes: Vec<usize> = sizes.collect();
-        let mut places: Vec<usize> = (0..sizes.len()).collect();
-        places.sort_by_key(|place| sizes[*place]);
-        let mut bytes = 0;
-        let fitting = places.into_iter().take_while(|place| {
-            bytes += sizes[*place];
+        let mut by_size: Vec<(usize, usize)> = sizes.zip(0..).collect();
+        by_size.sort_unstable();
+        let mut bytes: usize = 0;
+        let fitting = by_size.into_iter().take_while(|(size, _)| {
+            bytes += size;
             bytes <= MAX_ANSWER
         });
-        let fitting: HashSet<usize> = fitting.collect();
+        let fitting: HashSet<usize> = fitting.map(|(_, place)| place).collect();
+        self.left_out = self.entries.len() - fitting.len();
         let mut place = 0..;
         self.entries
             .retain(|_| place.next().is_some_and(|place| fitting.contains(&place)));
-        self.left_out = sizes.len() - self.entries.len();
     }
 
-    /// The search response of Agentic Resource Discovery.
     fn into_response(self) -> Value {
         let mut response = Map::from_iter([("results".to_owned(), Value::Array(self.entries))]);
         response.extend(self.rest);
@@ -265,7 +246,6 @@ impl FoundPage {
     }
 }
 
-/// Which of these agents the caller may see now.
 pub(super) async fn visible(
     context: &Context,
     caller: &Caller,

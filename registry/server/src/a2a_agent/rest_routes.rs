@@ -3,25 +3,23 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderValue;
 use actix_web::{HttpRequest, HttpResponse, web};
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::fault::{Fault, FaultKind, response};
 use super::operations::{Operation, OperationRequest, OperationResult};
 use super::stream::Form;
-use super::version::{Version, version};
+use super::version::version;
 use crate::caller::Caller;
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
+use crate::http::path::decode;
 use crate::http::problem::Problem;
 use crate::http::state::State;
 
-/// The media type of bodies (1.0.1 section 11.1).
 const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
-/// Handlers, which differ in their operation alone.
 macro_rules! handlers {
     ($($handler:ident => $operation:ident;)+) => {$(
         pub(crate) async fn $handler(
@@ -61,7 +59,7 @@ async fn answer(
     let is_json = body.is_json();
     let bytes = body.read(config.limits.json_bytes).await?;
     let performed = async {
-        demand_version(request)?;
+        version(request, false)?;
         let params = match operation {
             Operation::SendMessage | Operation::SendStreamingMessage => message(is_json, &bytes)?,
             _ => task_params(request)?,
@@ -79,16 +77,6 @@ async fn answer(
         Ok(OperationResult::Stream(stream)) => stream,
         Err(fault) => fault.rest(),
     })
-}
-
-fn demand_version(request: &HttpRequest) -> Result<(), Fault> {
-    match version(request)? {
-        Version::V1 => Ok(()),
-        Version::V03 => Err(Fault::new(
-            FaultKind::Version,
-            "Only 1.0 is spoken over HTTP+JSON: send `A2A-Version: 1.0`.",
-        )),
-    }
 }
 
 /// The parameters of a message that is sent, which are the body.
@@ -115,43 +103,8 @@ fn task_params(request: &HttpRequest) -> Result<Map<String, Value>, Fault> {
     let Some(task) = request.match_info().get("task") else {
         return Ok(params);
     };
-    if !is_escaped_well(request.uri().path()) {
-        return Err(Fault::new(
-            FaultKind::InvalidRequest,
-            "The path has a % that two hexadecimal digits do not follow, or bytes that are not UTF-8.",
-        ));
-    }
+    decode(request.uri().path())
+        .map_err(|problem| Fault::new(FaultKind::InvalidRequest, problem.to_string()))?;
     params.insert("id".to_owned(), task.into());
     Ok(params)
-}
-
-/// Whether every escape of a path can be read. The router leaves the others as they are.
-fn is_escaped_well(path: &str) -> bool {
-    let mut pieces = path.split('%');
-    pieces.next();
-    let digits = |piece: &str| {
-        let digits = piece.as_bytes().first_chunk::<2>();
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    pieces.all(digits) && percent_decode_str(path).decode_utf8().is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_that_cannot_be_read_are_seen() {
-        for (path, expected) in [
-            ("/a2a/v1/tasks/x", true),
-            ("/a2a/v1/tasks/%7ax", true),
-            ("/a2a/v1/tasks/%C3%A9", true),
-            ("/a2a/v1/tasks/%zz", false),
-            ("/a2a/v1/tasks/x%", false),
-            ("/a2a/v1/tasks/x%4", false),
-            ("/a2a/v1/tasks/%FF", false),
-        ] {
-            assert_eq!(is_escaped_well(path), expected, "{path}");
-        }
-    }
 }

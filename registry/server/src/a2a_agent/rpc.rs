@@ -9,10 +9,8 @@ use crate::http::answer::JSON;
 
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Given back with the result; null if the request has none.
     pub(super) id: Value,
     pub(super) method: String,
-    /// Its parameters; empty if the request has none.
     pub(super) params: Map<String, Value>,
 }
 
@@ -50,7 +48,6 @@ pub(super) fn wrapped(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-/// The response to a request that succeeded.
 pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
     response(StatusCode::OK, JSON, wrapped(id, result))
 }

@@ -1,6 +1,6 @@
 //! The interface for JSON-RPC: 1.0 and 0.3 at one address, told apart by the header `A2A-Version`.
 
-use actix_web::http::header;
+use a2a_client::{v0, v1};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
 
@@ -12,40 +12,12 @@ use super::version::{Version, version};
 use crate::error::AppError;
 use crate::http::auth::Anyone;
 use crate::http::body::UnreadBody;
+use crate::http::envelope::accepts;
 use crate::http::problem::Problem;
 use crate::http::state::State;
 
-/// Characters of a method that an error repeats.
 const SHOWN: usize = 60;
-const METHODS_V1: [(&str, Operation); 11] = [
-    ("SendMessage", Operation::SendMessage),
-    ("SendStreamingMessage", Operation::SendStreamingMessage),
-    ("GetTask", Operation::GetTask),
-    ("ListTasks", Operation::ListTasks),
-    ("CancelTask", Operation::CancelTask),
-    ("SubscribeToTask", Operation::SubscribeToTask),
-    ("GetExtendedAgentCard", Operation::GetExtendedAgentCard),
-    ("CreateTaskPushNotificationConfig", Operation::ConfigurePush),
-    ("GetTaskPushNotificationConfig", Operation::ConfigurePush),
-    ("ListTaskPushNotificationConfigs", Operation::ConfigurePush),
-    ("DeleteTaskPushNotificationConfig", Operation::ConfigurePush),
-];
-/// Methods of 0.3, but for those of push notifications.
-const METHODS_V03: [(&str, Operation); 6] = [
-    ("message/send", Operation::SendMessage),
-    ("message/stream", Operation::SendStreamingMessage),
-    ("tasks/get", Operation::GetTask),
-    ("tasks/cancel", Operation::CancelTask),
-    ("tasks/resubscribe", Operation::SubscribeToTask),
-    (
-        "agent/getAuthenticatedExtendedCard",
-        Operation::GetExtendedAgentCard,
-    ),
-];
-/// The beginning of methods of 0.3 about push notifications.
-const PUSH_V03: &str = "tasks/pushNotificationConfig/";
 
-/// Takes one call.
 pub(crate) async fn rpc_call(
     request: HttpRequest,
     caller: Anyone,
@@ -66,10 +38,10 @@ pub(crate) async fn rpc_call(
         Err((id, fault)) => return Ok(fault.rpc(&id)),
     };
     let serves_v03 = config.a2a.serve_0_3;
-    let spoken = spoken(&request, serves_v03);
+    let spoken = version(&request, serves_v03);
     let streams = matches!(spoken, Ok(Version::V03))
         && operation(&call.method, Version::V03).is_some_and(Operation::streams)
-        && takes_events(&request);
+        && accepts(&request, "text/event-stream");
     let performed = async {
         let version = spoken?;
         let operation = operation(&call.method, version)
@@ -91,32 +63,29 @@ pub(crate) async fn rpc_call(
     })
 }
 
-fn takes_events(request: &HttpRequest) -> bool {
-    let accept = request.headers().get(header::ACCEPT);
-    let accept = accept.and_then(|accept| accept.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("text/event-stream"))
-}
-
-/// The version of a call, if it is served.
-fn spoken(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
-    match version(request)? {
-        Version::V03 if !serves_v03 => Err(Fault::new(
-            FaultKind::Version,
-            "Only 1.0 is spoken here: send `A2A-Version: 1.0`.",
-        )),
-        spoken => Ok(spoken),
-    }
-}
-
-/// The operation that a method of this version names.
 fn operation(method: &str, version: Version) -> Option<Operation> {
-    let methods: &[(&str, Operation)] = match version {
-        Version::V1 => &METHODS_V1,
-        Version::V03 if method.starts_with(PUSH_V03) => return Some(Operation::ConfigurePush),
-        Version::V03 => &METHODS_V03,
-    };
-    let known = methods.iter().find(|(name, _)| *name == method);
-    known.map(|(_, operation)| *operation)
+    Some(match (version, method) {
+        (Version::V1, v1::SEND) | (Version::V03, v0::SEND) => Operation::SendMessage,
+        (Version::V1, v1::STREAM) | (Version::V03, v0::STREAM) => Operation::SendStreamingMessage,
+        (Version::V1, v1::GET) | (Version::V03, v0::GET) => Operation::GetTask,
+        (Version::V1, v1::LIST) => Operation::ListTasks,
+        (Version::V1, v1::CANCEL) | (Version::V03, v0::CANCEL) => Operation::CancelTask,
+        (Version::V1, v1::SUBSCRIBE) | (Version::V03, v0::SUBSCRIBE) => Operation::SubscribeToTask,
+        (Version::V1, v1::EXTENDED_CARD) | (Version::V03, v0::EXTENDED_CARD) => {
+            Operation::GetExtendedAgentCard
+        }
+        (
+            Version::V1,
+            "CreateTaskPushNotificationConfig"
+            | "GetTaskPushNotificationConfig"
+            | "ListTaskPushNotificationConfigs"
+            | "DeleteTaskPushNotificationConfig",
+        ) => Operation::ConfigurePush,
+        (Version::V03, method) if method.starts_with("tasks/pushNotificationConfig/") => {
+            Operation::ConfigurePush
+        }
+        _ => return None,
+    })
 }
 
 /// A method that this version does not have; the other one may.

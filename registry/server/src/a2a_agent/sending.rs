@@ -26,7 +26,6 @@ use crate::error::AppError;
 pub(super) const MAX_MESSAGES: usize = 40;
 /// Bytes of the messages of one task, as they are kept: in JSON.
 const MAX_HISTORY: usize = 128 << 10;
-/// Bytes of an outcome that is kept.
 const MAX_OUTCOME: usize = 1 << 20;
 
 /// A message that is understood, with the task that it makes or goes on with.
@@ -42,10 +41,6 @@ struct Job {
 }
 
 /// Does what a message asks for, and gives the task as it is then.
-///
-/// # Errors
-/// Parameters that are wrong; `TaskNotFound`; `Unsupported` for a task that takes no message, or that another message
-/// has come to meanwhile; failures of the registry.
 pub(super) async fn send(
     context: &Arc<Context>,
     caller: &Caller,
@@ -100,21 +95,19 @@ async fn finish(context: &Context, caller: &Caller, mut job: Job) -> Result<(), 
 }
 
 impl Job {
-    /// Puts what came of the work into the task.
     async fn conclude(&mut self, context: &Context, done: Work) -> Result<(), AppError> {
-        let done = result(done, self.wants)?;
-        let at = moment(context, self, done.more.is_some()).await?;
+        let (answered, written, more) = bounded(done, self.wants)?;
+        let at = moment(context, self, more.is_some()).await?;
         let task = &mut self.task;
+        task.state = state_after(&answered.outcome);
+        task.answered = Some(answered);
+        task.row.state = Kept::from(task.state);
+        task.row.outcome = Some(written);
+        task.row.more = more;
         task.row.updated_at = at;
-        task.row.state = Kept::from(done.state);
-        task.row.outcome = Some(done.written);
-        task.row.more = done.more;
-        task.state = done.state;
-        task.answered = Some(done.answered);
         Ok(())
     }
 
-    /// The task as a change of the one that is stored.
     fn change(&self) -> TaskChange {
         let row = &self.task.row;
         TaskChange {
@@ -127,9 +120,6 @@ impl Job {
     }
 
     /// Stores the task: a new one, or the one that has waited for the message.
-    ///
-    /// # Errors
-    /// `Unsupported` where another message or the end of the task came first.
     async fn store(&self, context: &Arc<Context>) -> Result<(), Fault> {
         let row = &self.task.row;
         if self.waits_since.is_none() {
@@ -156,17 +146,8 @@ async fn moment(context: &Context, job: &Job, is_search: bool) -> Result<i64, Ap
     Ok(last.map_or(now, |(_, at)| now.max(at.saturating_add(1))))
 }
 
-struct Finished {
-    state: TaskState,
-    answered: Answered,
-    /// The same as it is kept.
-    written: String,
-    /// The request for the next page, as in [`Work`].
-    more: Option<String>,
-}
-
-/// What work brings a task to.
-fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
+/// What came of work, within its bounds: also as it is kept, and with the request for the next page as in [`Work`].
+fn bounded(done: Work, wants: Wants) -> Result<(Answered, String, Option<String>), AppError> {
     let mut more = done.more;
     let mut answered = Answered {
         text: wants.text,
@@ -184,20 +165,17 @@ fn result(done: Work, wants: Wants) -> Result<Finished, AppError> {
         more = None;
         written = answered.written()?;
     }
-    let state = match &answered.outcome {
+    Ok((answered, written, more))
+}
+
+fn state_after(outcome: &Outcome) -> TaskState {
+    match outcome {
         Outcome::Found(_) | Outcome::About { .. } | Outcome::Missing { .. } => TaskState::Completed,
         Outcome::Question { .. } => TaskState::InputRequired,
         Outcome::Failed { .. } => TaskState::Failed,
-    };
-    Ok(Finished {
-        state,
-        answered,
-        written,
-        more,
-    })
+    }
 }
 
-/// Reads what a message asks for, and of which task.
 async fn understand(context: &Context, caller: &Caller, incoming: Incoming) -> Result<Job, Fault> {
     let intent = intent(&incoming)?;
     let now = context.now().0;
@@ -261,11 +239,6 @@ fn takes_none() -> Fault {
     )
 }
 
-/// The messages of a task as they are kept.
-///
-/// # Errors
-/// `InvalidParams` for a first message that is too large; `Unsupported` for a further one that is too large with those
-/// before.
 fn written(history: &[Value]) -> Result<String, Fault> {
     let written = serde_json::to_string(history);
     let written = written.map_err(|error| AppError::internal(error.to_string()))?;
@@ -291,7 +264,6 @@ fn sender(context: &Context, caller: &Caller) -> Option<i64> {
     Some(number.cast_signed())
 }
 
-/// The task that a message names, if it waits for one.
 async fn waiting(
     context: &Context,
     caller: &Caller,
@@ -334,12 +306,10 @@ mod tests {
             outcome: Outcome::Found(page),
             more: Some("next".into()),
         };
-        let done = result(done, WANTS).unwrap();
-        assert_eq!(
-            (done.state, done.more.as_deref()),
-            (TaskState::Completed, Some("next"))
-        );
-        let shown = done.answered.artifact().unwrap();
+        let (answered, _, more) = bounded(done, WANTS).unwrap();
+        assert_eq!(state_after(&answered.outcome), TaskState::Completed);
+        assert_eq!(more.as_deref(), Some("next"));
+        let shown = answered.artifact().unwrap();
         let response = json!({"results": [], "pageToken": "next"});
         assert_eq!(shown["parts"][1]["data"], response);
         assert_eq!(shown["metadata"]["leftOut"], 1);
@@ -354,10 +324,10 @@ mod tests {
             text: "about x".into(),
             data: Some(json!("x".repeat(MAX_OUTCOME))),
         };
-        let done = result(about.into(), WANTS).unwrap();
-        assert_eq!(done.state, TaskState::Completed);
-        assert!(done.written.len() < MAX_OUTCOME);
-        let shown = done.answered.artifact().unwrap();
+        let (answered, written, _) = bounded(about.into(), WANTS).unwrap();
+        assert_eq!(state_after(&answered.outcome), TaskState::Completed);
+        assert!(written.len() < MAX_OUTCOME);
+        let shown = answered.artifact().unwrap();
         let text = json!([{"text": "about x", "mediaType": "text/plain"}]);
         assert_eq!(shown["parts"], text);
     }

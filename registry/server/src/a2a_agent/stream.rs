@@ -11,7 +11,6 @@ use std::time::Duration;
 use a2a_registry_domain::task_state::TaskState;
 use a2a_registry_store::a2a_tasks;
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header;
 use bytes::Bytes;
 use futures::Stream;
@@ -19,7 +18,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::fault::{EVENTS, Fault, NOT_STORED};
+use super::fault::{EVENTS, NOT_STORED};
 use super::operations::OperationRequest;
 use super::tasks::{Task, is_overdue, load, owner};
 use super::version::Version;
@@ -29,8 +28,7 @@ use crate::caller::Caller;
 use crate::context::Context;
 use crate::http::auth::bearer;
 use crate::http::envelope::leave_untouched;
-use crate::http::state::State;
-use crate::http::stream_places::{NoPlace, StreamPlace};
+use crate::http::stream_places::StreamPlace;
 use crate::memory::own_agent::TaskSignal;
 
 /// How often a stream makes sure that its task is as it was, since another replica may change it, and that its token is
@@ -38,15 +36,11 @@ use crate::memory::own_agent::TaskSignal;
 const CHECKED_EVERY: Duration = Duration::from_millis(500);
 /// After so long without an event a comment keeps the connection open.
 const SILENT: Duration = Duration::from_secs(15);
-/// Seconds after which a caller without a place may try again.
-const RETRY_AFTER: u32 = 30;
 
-/// How events are written.
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     /// As results of the request with this id.
     Rpc(Value, Version),
-    /// As they are.
     Rest,
 }
 
@@ -58,33 +52,14 @@ impl Form {
         }
     }
 
-    fn frame(&self, event: &Value, last: bool) -> Bytes {
+    fn frame(&self, event: Value, last: bool) -> Bytes {
         let written = match self {
             Self::Rest => event.to_string(),
-            Self::Rpc(id, Version::V1) => rpc::wrapped(id, event),
+            Self::Rpc(id, Version::V1) => rpc::wrapped(id, &event),
             Self::Rpc(id, Version::V03) => rpc::wrapped(id, &v0_3::event(event, last)),
         };
         Bytes::from(format!("data: {written}\n\n"))
     }
-}
-
-/// A place among the open streams, taken before there is a task to follow.
-///
-/// # Errors
-/// 429 for a caller that has its share, 503 where there is none left.
-pub(super) fn place(state: &State, caller: &Caller) -> Result<StreamPlace, Fault> {
-    state.streams.take(caller).map_err(|none| match none {
-        NoPlace::Own => Fault::transport(
-            StatusCode::TOO_MANY_REQUESTS,
-            "You have as many streams open as the registry allows one caller; close one, or read the task.",
-            RETRY_AFTER,
-        ),
-        NoPlace::All => Fault::transport(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "As many streams are open as the registry allows; try again, or read the task.",
-            RETRY_AFTER,
-        ),
-    })
 }
 
 /// The stream of a task, beginning with the task as it is given. It ends there unless the task is worked on.
@@ -107,7 +82,7 @@ pub(super) fn follow(
         token: bearer(asked.request).ok().flatten().map(str::to_owned),
         id,
         seen,
-        pending: VecDeque::from([form.frame(&first, ends)]),
+        pending: VecDeque::from([form.frame(first, ends)]),
         ends,
         form,
         signal,
@@ -135,7 +110,6 @@ struct Followed {
     ends: bool,
     form: Form,
     signal: TaskSignal,
-    /// When the last part was sent, by the monotonic clock.
     sent_at: Duration,
     shutdown: CancellationToken,
     _place: StreamPlace,
@@ -154,7 +128,6 @@ impl Followed {
         })
     }
 
-    /// The next part; `None` where the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(part) = self.pending.pop_front() {
             return Some(part);
@@ -163,8 +136,6 @@ impl Followed {
             return None;
         }
         loop {
-            // Marked as seen before reading, so that what comes meanwhile wakes the next wait.
-            self.signal.mark_seen();
             if self.has_changed().await? {
                 let by = self.caller.clone();
                 let task = load(&self.context, &by, &self.id.to_string()).await.ok()?;
@@ -200,7 +171,7 @@ impl Followed {
         self.ends = task.state != TaskState::Working;
         for event in wire::events(task) {
             // 0.3 marks only events of the state, and that one comes last.
-            self.pending.push_back(self.form.frame(&event, self.ends));
+            self.pending.push_back(self.form.frame(event, self.ends));
         }
     }
 

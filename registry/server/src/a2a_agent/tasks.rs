@@ -21,22 +21,18 @@ use crate::error::AppError;
 /// How long a task is worked on. One that takes longer is of a process that has ended.
 pub(super) const WORK_LIMIT: i64 = MINUTE;
 
-/// States that a task leaves again.
 pub(super) const OPEN: [TaskState; 2] = [TaskState::Working, TaskState::InputRequired];
 
-/// A task as its caller sees it.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) row: a2a_task::Model,
     pub(super) state: TaskState,
-    /// The messages in the order in which they came.
     pub(super) history: Vec<Value>,
     /// What came of it, if anything did: of a task that was read, what its caller may see after [`show`].
     pub(super) answered: Option<Answered>,
 }
 
 impl Task {
-    /// A task as it is kept.
     pub(super) fn of(row: a2a_task::Model) -> Result<Self, AppError> {
         let broken = |error: serde_json::Error| {
             AppError::internal(format!("a stored task cannot be read: {error}"))
@@ -78,7 +74,6 @@ pub(super) async fn show(
     Ok(())
 }
 
-/// Whose the tasks of a caller are.
 pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
     let account = caller.account.as_ref();
     let account = account.filter(|account| account.may(Permission::Read));
@@ -86,9 +81,6 @@ pub(super) fn owner(caller: &Caller) -> Option<Uuid> {
 }
 
 /// A task of the caller, without the agents that it may not see any more.
-///
-/// # Errors
-/// `TaskNotFound`, for one of another caller too.
 pub(super) async fn load(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
     let id: Uuid = id.parse().map_err(|_| Fault::no_task())?;
     let mut task = read(context, caller, id).await?;
@@ -141,7 +133,6 @@ pub(super) async fn change_task(
     Ok(changed)
 }
 
-/// The end of a task without anything that came of it, or with this.
 fn end(context: &Context, state: TaskState, outcome: Option<String>) -> TaskChange {
     TaskChange {
         state,
@@ -152,10 +143,6 @@ fn end(context: &Context, state: TaskState, outcome: Option<String>) -> TaskChan
     }
 }
 
-/// Ends a task that has not ended.
-///
-/// # Errors
-/// `TaskNotFound`; `TaskNotCancelable` where it has ended.
 pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
     let task = load(context, caller, id).await?;
     let ended = || Fault::new(FaultKind::TaskNotCancelable, "The task has ended already.");
@@ -169,10 +156,6 @@ pub(super) async fn cancel(context: &Context, caller: &Caller, id: &str) -> Resu
     load(context, caller, id).await
 }
 
-/// A task that has not ended, to follow.
-///
-/// # Errors
-/// `TaskNotFound`; `Unsupported` where it has ended (1.0 section 3.1.6).
 pub(super) async fn open(context: &Context, caller: &Caller, id: &str) -> Result<Task, Fault> {
     let task = load(context, caller, id).await?;
     match task.state.is_terminal() {

@@ -1,91 +1,71 @@
 //! Tasks and events in the form of 0.3, made of that of 1.0.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-pub(super) fn task(of: &Value) -> Value {
-    let mut task = of.clone();
-    task["kind"] = json!("task");
-    task["status"] = status(&of["status"]);
-    for (name, one) in [
-        ("artifacts", artifact as fn(&Value) -> Value),
-        ("history", message),
-    ] {
-        if let Some(list) = of.get(name).and_then(Value::as_array) {
-            task[name] = list.iter().map(one).collect();
-        }
-    }
+pub(super) fn task(mut task: Value) -> Value {
+    task["kind"] = "task".into();
+    convert_status(&mut task["status"]);
+    convert_all(&mut task, "artifacts", convert_parts);
+    convert_all(&mut task, "history", convert_message);
     task
 }
 
 /// An event of a stream; the last one says so.
-pub(super) fn event(of: &Value, last: bool) -> Value {
-    if let Some(of) = of.get("task") {
-        return task(of);
+pub(super) fn event(mut event: Value, last: bool) -> Value {
+    if let Some(of) = event.get_mut("task") {
+        return task(of.take());
     }
-    if let Some(of) = of.get("artifactUpdate") {
-        let mut update = of.clone();
-        update["kind"] = json!("artifact-update");
-        update["artifact"] = artifact(&of["artifact"]);
-        return update;
+    if let Some(update) = event.get_mut("artifactUpdate") {
+        update["kind"] = "artifact-update".into();
+        convert_parts(&mut update["artifact"]);
+        return update.take();
     }
-    let mut update = of.get("statusUpdate").cloned().unwrap_or_default();
-    update["kind"] = json!("status-update");
-    update["status"] = status(&update["status"]);
-    update["final"] = json!(last);
+    let mut update = event["statusUpdate"].take();
+    update["kind"] = "status-update".into();
+    convert_status(&mut update["status"]);
+    update["final"] = last.into();
     update
 }
 
-fn status(of: &Value) -> Value {
-    let mut status = of.clone();
-    let state = of["state"].as_str().unwrap_or_default();
+fn convert_all(of: &mut Value, list: &str, convert: fn(&mut Value)) {
+    let items = of.get_mut(list).and_then(Value::as_array_mut);
+    items.into_iter().flatten().for_each(convert);
+}
+
+fn convert_status(status: &mut Value) {
+    let state = status["state"].as_str().unwrap_or_default();
     let word = state.trim_start_matches("TASK_STATE_").to_ascii_lowercase();
-    status["state"] = json!(word.replace('_', "-"));
-    if let Some(said) = of.get("message") {
-        status["message"] = message(said);
+    status["state"] = word.replace('_', "-").into();
+    if let Some(message) = status.get_mut("message") {
+        convert_message(message);
     }
-    status
 }
 
-fn artifact(of: &Value) -> Value {
-    let mut artifact = of.clone();
-    artifact["parts"] = parts(of);
-    artifact
+fn convert_message(message: &mut Value) {
+    let is_user = message["role"] == "ROLE_USER";
+    message["kind"] = "message".into();
+    message["role"] = if is_user { "user" } else { "agent" }.into();
+    convert_parts(message);
 }
 
-fn message(of: &Value) -> Value {
-    let mut message = of.clone();
-    message["kind"] = json!("message");
-    let is_user = of["role"] == "ROLE_USER";
-    message["role"] = json!(if is_user { "user" } else { "agent" });
-    message["parts"] = parts(of);
-    message
+fn convert_parts(of: &mut Value) {
+    convert_all(of, "parts", convert_part);
 }
 
-fn parts(of: &Value) -> Value {
-    let parts = of["parts"].as_array();
-    parts.into_iter().flatten().map(part).collect()
-}
-
-/// A part: its media type, for which 0.3 has no place but at files, is left out.
-fn part(of: &Value) -> Value {
-    let mut part = Map::new();
-    for name in ["text", "data"] {
-        if let Some(content) = of.get(name) {
-            part.insert("kind".into(), json!(name));
-            // Data of 0.3 is an object.
-            let bare = name == "data" && !content.is_object();
-            let content = if bare {
-                json!({"value": content})
-            } else {
-                content.clone()
-            };
-            part.insert(name.into(), content);
+/// Leaves out the media type of a part, for which 0.3 has no place but at files, and puts data into an object.
+fn convert_part(part: &mut Value) {
+    let Some(members) = part.as_object_mut() else {
+        return;
+    };
+    members.retain(|name, _| matches!(name.as_str(), "text" | "data" | "metadata"));
+    let mut kind = "text";
+    if let Some(data) = members.get_mut("data") {
+        kind = "data";
+        if !data.is_object() {
+            *data = json!({"value": data.take()});
         }
     }
-    if let Some(metadata) = of.get("metadata") {
-        part.insert("metadata".into(), metadata.clone());
-    }
-    Value::Object(part)
+    members.insert("kind".to_owned(), kind.into());
 }
 
 #[cfg(test)]
@@ -111,21 +91,21 @@ mod tests {
             "history": [{"kind": "message", "messageId": "n", "role": "user",
                          "parts": [{"kind": "data", "data": {"value": [1]}}]}],
         });
-        assert_eq!(task(&new), old);
-        assert_eq!(event(&json!({"task": new}), false), old);
+        assert_eq!(task(new.clone()), old);
+        assert_eq!(event(json!({"task": new}), false), old);
     }
 
     #[test]
     fn only_the_last_status_is_final() {
         let update = json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}});
         for last in [true, false] {
-            let old = event(&update, last);
+            let old = event(update.clone(), last);
             assert_eq!(old["kind"], "status-update");
             assert_eq!(old["status"]["state"], "working");
             assert_eq!(old["final"], last);
         }
         let update = json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}});
-        let old = event(&update, true);
+        let old = event(update, true);
         assert_eq!(old["kind"], "artifact-update");
         assert_eq!(
             old["artifact"]["parts"],

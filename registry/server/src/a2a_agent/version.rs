@@ -5,20 +5,17 @@ use url::form_urlencoded;
 
 use super::fault::{Fault, FaultKind};
 
-/// The header, which may also be a parameter of the query.
 const NAME: &str = "A2A-Version";
-/// Characters of a version that an error repeats.
 const QUOTED: usize = 20;
 
-/// A version that is spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
     V03,
 }
 
-/// The version of a request. None, or an empty one, means 0.3; a patch number means nothing.
-pub(super) fn version(request: &HttpRequest) -> Result<Version, Fault> {
+/// The version of a request, if it is served. None, or an empty one, means 0.3; a patch number means nothing.
+pub(super) fn version(request: &HttpRequest, serves_v03: bool) -> Result<Version, Fault> {
     let header = request.headers().get(NAME);
     let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let stated = header.filter(|text| !text.is_empty()).or_else(|| {
@@ -26,7 +23,13 @@ pub(super) fn version(request: &HttpRequest) -> Result<Version, Fault> {
         let found = query.find(|(name, _)| name.eq_ignore_ascii_case(NAME));
         found.map(|(_, value)| value.trim().to_owned())
     });
-    read(stated.as_deref().unwrap_or_default())
+    match read(stated.as_deref().unwrap_or_default())? {
+        Version::V03 if !serves_v03 => Err(Fault::new(
+            FaultKind::Version,
+            "Only 1.0 is spoken here: send `A2A-Version: 1.0`.",
+        )),
+        served => Ok(served),
+    }
 }
 
 fn read(stated: &str) -> Result<Version, Fault> {

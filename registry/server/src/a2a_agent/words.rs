@@ -1,18 +1,12 @@
 //! Answers to read. Texts of cards are hostile: they are quoted, what is hidden in them is made visible, and they are cut.
 
-use a2a_registry_api::{Agent, Interface, PolicyDecision, Summary};
+use a2a_registry_api::PolicyDecision;
 use serde_json::Value;
 
 use super::outcome::{Choice, FoundPage};
 use crate::ard::left_out::left_out_sentence;
 use crate::pages::text::{ADDRESS, LINE, QUOTED, TEASER, line, quoted};
 
-/// The most skills that a description has.
-const MAX_SKILLS: usize = 20;
-/// The most addresses that a description has.
-const MAX_ADDRESSES: usize = 10;
-
-/// A page of agents.
 pub(super) fn found(page: &FoundPage) -> String {
     let further = page.rest.contains_key("pageToken");
     let without_urn = left_out_sentence(page.without_urn);
@@ -63,7 +57,6 @@ pub(super) fn missing(asked: &str) -> String {
     )
 }
 
-/// A question, with the agents that it may mean.
 pub(super) fn question(text: &str, choices: &[Choice]) -> String {
     let mut text = text.to_owned();
     if !choices.is_empty() {
@@ -77,7 +70,6 @@ pub(super) fn question(text: &str, choices: &[Choice]) -> String {
     text
 }
 
-/// An agent that a question may mean: its name, and what it is known by.
 pub(super) fn choice(name: &str, domain: &str, known_by: &str) -> String {
     format!(
         "{} of {}: {}",
@@ -87,61 +79,6 @@ pub(super) fn choice(name: &str, domain: &str, known_by: &str) -> String {
     )
 }
 
-/// What is known about an agent.
-pub(super) fn described(agent: &Agent) -> String {
-    let one = &agent.hit.summary;
-    let mut rows = vec![
-        QUOTED.to_owned(),
-        format!("Name: {}", quoted(&one.name, LINE)),
-    ];
-    let description = one.description.as_deref();
-    rows.extend(description.map(|text| format!("Description: {}", quoted(text, TEASER))));
-    rows.extend(known(one));
-    let skills = one.skills.iter().take(MAX_SKILLS).map(|skill| {
-        let name = quoted(&skill.name, LINE);
-        match skill.description.as_deref() {
-            Some(description) => format!("Skill: {name}: {}", quoted(description, TEASER)),
-            None => format!("Skill: {name}"),
-        }
-    });
-    rows.extend(skills);
-    rows.extend(one.interfaces.iter().take(MAX_ADDRESSES).map(address));
-    let security = agent.security.iter().take(MAX_ADDRESSES);
-    rows.extend(security.map(|sentence| format!("Authentication: {}", quoted(sentence, TEASER))));
-    rows.push(format!("Card: {}", line(&one.links.card, ADDRESS)));
-    rows.push(format!("Page: {}", line(&one.links.page, ADDRESS)));
-    rows.join("\n")
-}
-
-/// What the registry itself knows, and who is behind the agent.
-fn known(one: &Summary) -> Vec<String> {
-    let identifier = one.urn.as_deref().map(|urn| line(urn, ADDRESS));
-    let identifier = identifier.unwrap_or_else(|| one.id.to_string());
-    let domain = line(&one.domain, LINE);
-    let trust = one.trust.level.as_ref().map(|level| level.as_str());
-    let mut rows = vec![
-        format!("Identifier: {identifier}"),
-        format!("Domain: {domain} ({})", one.trust.domain.as_str()),
-        format!("Trust level: {}", trust.unwrap_or("none")),
-        format!("State: {}", one.lifecycle.as_str()),
-    ];
-    let provider = one.provider.as_ref();
-    let provider = provider.and_then(|provider| provider.organization.as_deref());
-    for (label, text) in [("Version", one.version.as_deref()), ("Provider", provider)] {
-        rows.extend(text.map(|text| format!("{label}: {}", quoted(text, LINE))));
-    }
-    rows
-}
-
-fn address(one: &Interface) -> String {
-    let version = one.protocol_version.as_deref();
-    let version = version.map_or_else(|| "unknown version".to_owned(), |text| quoted(text, LINE));
-    let url = quoted(&one.url, ADDRESS);
-    let binding = quoted(&one.binding, LINE);
-    format!("Address: {url} ({binding}, {version})")
-}
-
-/// Whether an agent is allowed.
 pub(super) fn checked(name: &str, discover: &PolicyDecision, invoke: &PolicyDecision) -> String {
     let one = |decision: &PolicyDecision, may: &str| match (&decision.reason, decision.allowed) {
         (_, true) => format!("You may {may} it."),

@@ -1,6 +1,7 @@
 //! The work on a task: what its message asks for is done, by the same functions as behind every other door.
 
 use a2a_registry_api::ard::{Federation, SearchRequest};
+use a2a_registry_api::limits::MAX_PAGE;
 use a2a_registry_api::{Agent, Hit};
 use a2a_registry_store::a2a_tasks;
 use serde_json::{Value, json};
@@ -14,27 +15,22 @@ use super::intent::Intent;
 use super::outcome::{Choice, FoundPage, Outcome};
 use super::tasks::owner;
 use super::words;
+use crate::agents::description::agent_description;
 use crate::agents::rendered::agent_answered;
 use crate::ard::base;
-use crate::ard::left_out::agents_without_urn;
 use crate::ard::result::result_value;
-use crate::ard::terms::conditions;
+use crate::ard::search::own_results;
 use crate::caller::Caller;
-use crate::catalog_entry::{ListedAgent, any_entry};
+use crate::catalog_entry::ListedAgent;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
 use crate::policies::decide::decide_both;
-use crate::search::find::{Extra, found};
 use crate::search::lookup;
-use crate::search::query::{LookupQuery, SearchQuery};
+use crate::search::query::LookupQuery;
 
 /// The name of this door in page tokens.
 const DOOR: &str = "a2a";
-/// Agents on a page by default, as in Agentic Resource Discovery.
-const PAGE: u32 = 10;
-/// The most agents on a page; more are not given, as there.
-const MAX_PAGE: u32 = 100;
-/// What came of the work, and how its search goes on.
+
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) outcome: Outcome,
@@ -66,6 +62,13 @@ pub(super) async fn work(
     })
 }
 
+fn missing(skill: &str, asked: &str) -> Outcome {
+    Outcome::Missing {
+        skill: skill.to_owned(),
+        asked: asked.to_owned(),
+    }
+}
+
 fn question(text: &str) -> Outcome {
     Outcome::Question {
         text: text.to_owned(),
@@ -76,34 +79,16 @@ fn question(text: &str) -> Outcome {
 /// Finds agents by a search request of Agentic Resource Discovery: those of this registry, as `/v1/agents` finds them.
 async fn find(context: &Context, caller: &Caller, request: &Value) -> Result<Work, Fault> {
     let asked = read_request(request)?;
-    let text = asked.query.text.as_deref().map(str::trim);
-    let text = text.filter(|text| !text.is_empty());
-    let text = text.ok_or_else(|| Fault::params("`query.text` is missing."))?;
-    let size = asked.page_size.and_then(|size| u32::try_from(size).ok());
-    let size = size.unwrap_or(PAGE).min(MAX_PAGE);
-    let query = SearchQuery {
-        q: Some(text.to_owned()),
-        page_size: Some(size),
-        page_token: asked.page_token.clone(),
-        ..SearchQuery::default()
-    };
-    let mut exact = vec![any_entry()];
-    exact.extend(conditions(&asked.query)?);
-    let extra = Extra {
-        door: DOOR,
-        exact,
-        entries: true,
-    };
-    let found = found(context, caller, &query, &extra).await?;
+    let (found, without_urn) = own_results(context, caller, &asked, DOOR).await?;
     let source = base(context);
-    let mut page = FoundPage::default();
+    let mut page = FoundPage {
+        without_urn,
+        ..FoundPage::default()
+    };
     for row in &found.answer.hits {
         if let Some(result) = result_value(row, &source) {
             page.add(row.id, result);
         }
-    }
-    if query.page_token.is_none() {
-        page.without_urn = agents_without_urn(context, caller, &query, &extra).await?;
     }
     if asked.federation == Federation::Referrals {
         page.rest.insert("referrals".to_owned(), json!([]));
@@ -126,9 +111,6 @@ fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
     if let Some(asked) = asked.as_object_mut() {
         // In proto's JSON every number may be written as a fraction.
         if let Some(size) = number(asked, "pageSize")? {
-            if size == 0 {
-                return Err(Fault::params("`pageSize` is at least 1."));
-            }
             asked.insert("pageSize".into(), size.min(MAX_PAGE.into()).into());
         }
     }
@@ -136,7 +118,6 @@ fn read_request(request: &Value) -> Result<SearchRequest, Fault> {
         .map_err(|error| Fault::params(format!("This is no search request: {error}.")))
 }
 
-/// The next page of the conversation's last search.
 async fn more(context: &Context, caller: &Caller, conversation: &str) -> Result<Work, Fault> {
     const NONE: &str =
         "There is no search in this conversation to go on with. Say what the agent should do.";
@@ -169,10 +150,7 @@ async fn resolve(
     skill: &str,
     asked: &str,
 ) -> Result<Result<Agent, Outcome>, AppError> {
-    let missing = || Outcome::Missing {
-        skill: skill.to_owned(),
-        asked: asked.to_owned(),
-    };
+    let missing = || missing(skill, asked);
     let mut known_by = asked.to_owned();
     if !asked.starts_with("urn:") && asked.parse::<Uuid>().is_err() {
         let query = LookupQuery {
@@ -232,7 +210,7 @@ async fn describe(context: &Context, caller: &Caller, asked: &str) -> Result<Out
         skill: DESCRIBE.into(),
         agent: agent.hit.summary.id,
         asked: asked.to_owned(),
-        text: words::described(&agent),
+        text: agent_description(&agent),
         data,
     })
 }
@@ -256,10 +234,7 @@ async fn check(context: &Context, caller: &Caller, asked: &str) -> Result<Outcom
         Ok(both) => both,
         // It was hidden meanwhile.
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Ok(Outcome::Missing {
-                skill: CHECK.into(),
-                asked: asked.to_owned(),
-            });
+            return Ok(missing(CHECK, asked));
         }
         Err(error) => return Err(error.into()),
     };

@@ -4,6 +4,7 @@ pub mod acts;
 pub(crate) mod agent_names;
 pub mod card_routes;
 pub mod cards;
+pub(crate) mod description;
 pub mod diff;
 pub mod documents;
 pub mod duplicates;

@@ -11,7 +11,7 @@ mod published;
 mod queries;
 pub(crate) mod result;
 pub mod routes;
-mod search;
+pub(crate) mod search;
 pub(crate) mod terms;
 pub mod well_known;
 

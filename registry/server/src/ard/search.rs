@@ -113,6 +113,29 @@ pub(super) async fn own_page(
     found.map_err(without_collection)
 }
 
+/// A page of this registry's own results for another interface, and with the first page the number of agents that are left
+/// out because they have no URN.
+pub(crate) async fn own_results(
+    context: &Context,
+    caller: &Caller,
+    request: &SearchRequest,
+    door: &'static str,
+) -> Result<(Found, u64)> {
+    let part = Part::default();
+    let asking = Asking::read(&part, request)?;
+    let query = asking.query(asking.size, request.page_token.clone());
+    let extra = Extra {
+        door,
+        ..asking.extra()
+    };
+    let found = found(context, caller, &query, &extra).await?;
+    let without_urn = match request.page_token {
+        None => agents_without_urn(context, caller, &query, &extra).await?,
+        Some(_) => 0,
+    };
+    Ok((found, without_urn))
+}
+
 /// A page size of more than 100 is taken as 100.
 pub(super) fn page_size(asked: Option<i64>, usual: u32) -> Result<u32> {
     match asked {

@@ -24,12 +24,12 @@ use crate::events::list as events;
 use crate::events::list::events_after;
 use crate::http::answer::{self, Answer};
 use crate::http::auth::{Administer, ReadEvents, Require, bearer};
-use crate::http::envelope::{Head, leave_untouched};
+use crate::http::envelope::{Head, accepts, leave_untouched};
 use crate::http::problem::Problem;
 use crate::http::problem_kinds;
 use crate::http::query::Query;
 use crate::http::state::State;
-use crate::http::stream_places::{NoPlace, StreamPlace};
+use crate::http::stream_places::StreamPlace;
 use crate::paging::{PageRequest, not_empty};
 
 /// Events read at once for a stream.
@@ -80,7 +80,7 @@ pub async fn event_list(
     } = query.0;
     // Only a stream continues after it; an invalid number is refused in any case.
     let last = last_event_id(&request)?;
-    if !wants_stream(&request) {
+    if !accepts(&request, "text/event-stream") {
         let page = PageRequest {
             page_size,
             page_token,
@@ -114,13 +114,6 @@ pub async fn reindex(caller: Require<Administer>) -> Answer {
     Ok(HttpResponse::Accepted().finish())
 }
 
-fn wants_stream(request: &HttpRequest) -> bool {
-    let accept = request.headers().get(header::ACCEPT);
-    accept
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/event-stream"))
-}
-
 fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     let Some(id) = request.headers().get("last-event-id") else {
         return Ok(None);
@@ -150,19 +143,7 @@ fn stream(
     if Head::asked(request) {
         return Ok(answer.finish());
     }
-    let place = state.streams.take(&caller).map_err(|none| {
-        let (kind, detail) = match none {
-            NoPlace::Own => (
-                &problem_kinds::TOO_MANY_REQUESTS,
-                "You have as many streams open as the registry allows one account; close one, or read pages.",
-            ),
-            NoPlace::All => (
-                &problem_kinds::UNAVAILABLE,
-                "As many event streams are open as the registry allows; try again, or read pages.",
-            ),
-        };
-        Problem::new(kind, detail).retry_after(30)
-    })?;
+    let place = state.streams.take(&caller)?;
     let feed = Feed {
         context: Arc::clone(&state.context),
         caller,

@@ -243,7 +243,7 @@ impl RequestMeta {
         self.log(&request, problem);
         let page = request
             .app_data::<ErrorPage>()
-            .filter(|_| reads_pages(&request) && !is_public(request.path()));
+            .filter(|_| accepts(&request, "text/html") && !is_public(request.path()));
         let response = match (dialect, page) {
             (Some(dialect), _) => (dialect.render)(&request, problem),
             (None, Some(ErrorPage(render))) => render(&request, problem),
@@ -322,12 +322,12 @@ fn is_html(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// Whether a client accepts pages, as browsers do when a person follows a link.
-fn reads_pages(request: &HttpRequest) -> bool {
+/// Whether a client accepts this media type by its name: pages, as browsers do when a person follows a link, or events.
+pub(crate) fn accepts(request: &HttpRequest, kind: &str) -> bool {
     let accept = request.headers().get(header::ACCEPT);
     accept
         .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"))
+        .is_some_and(|accept| accept.contains(kind))
 }
 
 /// Whether an error has its document, or its page if the client accepts pages.
@@ -336,7 +336,7 @@ fn has_document<B>(answer: &ServiceResponse<B>) -> bool {
     if kind.is_some_and(|kind| kind.as_bytes() == PROBLEM_JSON.as_bytes()) {
         return true;
     }
-    is_html(answer.headers()) && reads_pages(answer.request())
+    is_html(answer.headers()) && accepts(answer.request(), "text/html")
 }
 
 /// The problem for an error of a library, which has none.

@@ -8,16 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::caller::{Caller, CallerKey};
+use crate::error::{AppError, ErrorKind};
 
 /// One account, or one network without an account, may have one in this many slots.
 const SHARE: usize = 10;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoPlace {
-    Own,
-    /// All slots of its kind of callers are taken.
-    All,
-}
+/// Seconds after which a caller who was refused may try again.
+const RETRY_AFTER: u32 = 30;
 
 #[derive(Debug)]
 pub struct StreamPlaces {
@@ -51,7 +47,11 @@ impl StreamPlaces {
         }
     }
 
-    pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<StreamPlace, NoPlace> {
+    pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<StreamPlace> {
+        let none = |kind, detail: &str| AppError {
+            retry_after: Some(RETRY_AFTER),
+            ..AppError::new(kind, detail)
+        };
         let holder = caller.key();
         let places = match holder {
             CallerKey::Account(_) => &self.accounts,
@@ -59,10 +59,18 @@ impl StreamPlaces {
         };
         let mut open = self.open();
         if open.get(&holder).is_some_and(|count| *count >= self.share) {
-            return Err(NoPlace::Own);
+            return Err(none(
+                ErrorKind::TooManyRequests,
+                "You have as many streams open as the registry allows one caller; close one, or read without a stream.",
+            ));
         }
         let permit = Arc::clone(places).try_acquire_owned();
-        let permit = permit.map_err(|_| NoPlace::All)?;
+        let permit = permit.map_err(|_| {
+            none(
+                ErrorKind::Unavailable,
+                "As many streams are open as the registry allows; try again, or read without a stream.",
+            )
+        })?;
         *open.entry(holder).or_default() += 1;
         drop(open);
         Ok(StreamPlace {
@@ -137,8 +145,8 @@ mod tests {
             loop {
                 match places.take(&caller(number)) {
                     Ok(place) => taken.push(place),
-                    Err(NoPlace::Own) => break,
-                    Err(NoPlace::All) => return taken,
+                    Err(error) if error.kind == ErrorKind::TooManyRequests => break,
+                    Err(_) => return taken,
                 }
             }
         }
@@ -149,13 +157,14 @@ mod tests {
     fn one_caller_has_a_share_and_no_kind_takes_the_places_of_the_other() {
         let places = Arc::new(StreamPlaces::new(20));
         let own = [(); 2].map(|()| places.take(&nobody(1)).unwrap());
-        assert_eq!(places.take(&nobody(1)).unwrap_err(), NoPlace::Own);
+        let kind = |caller: &Caller| places.take(caller).unwrap_err().kind;
+        assert_eq!(kind(&nobody(1)), ErrorKind::TooManyRequests);
         drop(own);
         let anonymous = fill(&places, nobody);
         assert_eq!((anonymous.len(), places.count()), (10, 10));
         let signed_in = fill(&places, |number| account(number.into()));
         assert_eq!((signed_in.len(), places.count()), (20, 30));
-        assert_eq!(places.take(&account(999)).unwrap_err(), NoPlace::All);
+        assert_eq!(kind(&account(999)), ErrorKind::Unavailable);
         drop(anonymous);
         assert!(places.take(&account(999)).is_err());
         assert!(places.take(&nobody(1)).is_ok());

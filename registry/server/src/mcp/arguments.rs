@@ -1,21 +1,25 @@
-//! The arguments of the tools. The schemas that clients see are made from these types, so that both say the same.
+//! The arguments of the tools. Those about searches are parameters of `/v1/agents`, so that both take the same.
+
+use std::sync::Arc;
 
 use a2a_registry_domain::facet::Facet;
-use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
+use utoipa::IntoParams as _;
 
 use crate::error::AppError;
 use crate::http::body::path_pointer;
+use crate::mcp::schemas::plain;
 use crate::search::query::SearchQuery;
 
 /// Agents on a page where the caller names no number.
-pub(super) const PAGE_SIZE: u32 = 10;
-/// The most agents on a page.
-pub(super) const MAX_PAGE_SIZE: u32 = 50;
+const PAGE_SIZE: u32 = 10;
+const MAX_PAGE_SIZE: u32 = 50;
+const VALUES: usize = 20;
+const MAX_FACETS: usize = 12;
 /// The facets that are counted where the caller names none.
 const FACETS: [Facet; 6] = [
     Facet::Tag,
@@ -25,80 +29,9 @@ const FACETS: [Facet; 6] = [
     Facet::Auth,
     Facet::Trust,
 ];
+/// Parameters of `/v1/agents` that `search_agents` does not take, because their results are not shown.
+const NOT_TAKEN: [&str; 5] = ["facets", "mode", "group", "fields", "explain"];
 
-/// Arguments of `search_agents`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct SearchAgents {
-    /// What the agent should do, in plain words, such as `book a flight`. Without it all agents are listed. Operators:
-    /// `"a phrase"`, `both AND needed`, `one OR another`, `-without`, `prefix*`.
-    #[schemars(with = "String", length(max = 512))]
-    text: Option<String>,
-    /// Ids of skills, or words of their names.
-    #[schemars(length(max = 20))]
-    skill: Vec<String>,
-    /// Tags of skills.
-    #[schemars(length(max = 20))]
-    tag: Vec<String>,
-    /// `streaming`, `push_notifications`, `extended_agent_card` or the URI of an extension.
-    #[schemars(length(max = 20))]
-    capability: Vec<String>,
-    /// `JSONRPC`, `GRPC` or `HTTP+JSON`.
-    #[schemars(length(max = 20))]
-    binding: Vec<String>,
-    /// Versions of the A2A protocol as `Major.Minor`, such as `1.0`.
-    #[schemars(length(max = 20))]
-    protocol_version: Vec<String>,
-    /// Organisations behind agents.
-    #[schemars(length(max = 20))]
-    provider: Vec<String>,
-    /// Domains that publish cards.
-    #[schemars(length(max = 20))]
-    domain: Vec<String>,
-    /// Authentication that agents require: `none`, `apiKey`, `http:<scheme>`, `oauth2`, `openIdConnect`, `mutualTLS`.
-    #[schemars(length(max = 20))]
-    auth: Vec<String>,
-    /// Media types that agents accept.
-    #[schemars(length(max = 20))]
-    input_mode: Vec<String>,
-    /// Media types that agents produce.
-    #[schemars(length(max = 20))]
-    output_mode: Vec<String>,
-    /// Minimum trust level: `L0` fetched over TLS, `L1` the domain is proved, `L2` signed by the domain, `L3` signed
-    /// with a key that the domain's owner enrolled.
-    #[schemars(with = "String", extend("enum" = ["L0", "L1", "L2", "L3", "L4"]))]
-    trust: Option<String>,
-    /// Results of checking the card's signatures: `unsigned`, `valid`, `untrusted`, `invalid`, `unknown`.
-    #[schemars(length(max = 20))]
-    signature: Vec<String>,
-    /// `true` for agents that nobody answers for.
-    #[schemars(length(max = 2))]
-    unmanaged: Vec<String>,
-    /// Labels as `key=value`, which curators of this registry have set.
-    #[schemars(length(max = 20))]
-    label: Vec<String>,
-    /// Names of collections: only their agents are found.
-    #[schemars(length(max = 20))]
-    collection: Vec<String>,
-    /// Lifecycle states; `approved` and `deprecated` by default.
-    #[schemars(length(max = 20))]
-    lifecycle: Vec<String>,
-    /// Whether the card answered lately: `fresh`, `stale`, `gone`; `fresh` and `stale` by default.
-    #[schemars(length(max = 20))]
-    liveness: Vec<String>,
-    /// Order of the agents; `relevance` by default.
-    #[schemars(with = "String", extend("enum" = ["relevance", "name", "updated", "newest"]))]
-    sort: Option<String>,
-    /// Number of agents on the page; 10 by default.
-    #[schemars(with = "u32", range(min = 1, max = 50))]
-    page_size: Option<u32>,
-    /// `next_page_token` of the page before, with all other arguments as they were then.
-    #[schemars(with = "String", length(max = 4096))]
-    page_token: Option<String>,
-}
-
-/// Arguments of the tools about one agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
@@ -108,101 +41,123 @@ pub(super) struct OneAgent {
     pub agent: String,
 }
 
-/// Arguments of `list_facets`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct ListFacets {
-    /// Counts only agents that this text finds, as `search_agents` does.
-    #[schemars(with = "String", length(max = 512))]
-    text: Option<String>,
-    /// What to count: `tag`, `skill`, `capability`, `binding`, `protocol_version`, `provider`, `domain`, `auth`,
-    /// `input_mode`, `output_mode`, `label`, `trust`, `lifecycle`, `liveness`, `signature`, `unmanaged`; by default `tag`,
-    /// `provider`, `domain`, `protocol_version`, `auth` and `trust`.
-    #[schemars(length(max = 12))]
-    facets: Vec<String>,
+pub(super) fn search_schema() -> Arc<JsonObject> {
+    let own = json!({
+        "text": {"description": "What the agent should do, in plain words, such as `book a flight`. Without it all agents are \
+            listed. Operators: `\"a phrase\"`, `both AND needed`, `one OR another`, `-without`, `prefix*`."},
+        "trust": {"description": "Minimum trust level: `L0` fetched over TLS, `L1` the domain is proved, `L2` signed by the \
+            domain, `L3` signed with a key that the domain's owner enrolled."},
+        "sort": {"description": "Order of the agents; `relevance` by default."},
+        "page_size": {"description": "Number of agents on the page; 10 by default.", "default": PAGE_SIZE, "maximum": MAX_PAGE_SIZE},
+        "page_token": {"description": "`next_page_token` of the page before, with all other arguments as they were then.",
+            "maxLength": 4096},
+    });
+    parameters(|name| !NOT_TAKEN.contains(&name), &own)
 }
 
-impl SearchAgents {
-    /// The same search as parameters of `/v1/agents`.
-    ///
-    /// # Errors
-    /// `Invalid` for a size of the page that is none.
-    pub(super) fn into_query(self) -> Result<SearchQuery, AppError> {
-        let size = self.page_size.unwrap_or(PAGE_SIZE);
-        if !(1..=MAX_PAGE_SIZE).contains(&size) {
-            let detail = format!("a page has 1 to {MAX_PAGE_SIZE} agents");
-            return Err(AppError::invalid("/page_size", detail));
+pub(super) fn facets_schema() -> Arc<JsonObject> {
+    let names = |facets: &[Facet]| -> String {
+        let names = facets.iter().map(|facet| format!("`{facet}`"));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let counted = format!(
+        "What to count: {}; by default {}.",
+        names(Facet::ALL),
+        names(&FACETS)
+    );
+    let own = json!({
+        "text": {"description": "Counts only agents that this text finds, as `search_agents` does."},
+        "facets": {"description": counted, "maxItems": MAX_FACETS},
+    });
+    parameters(|name| matches!(name, "q" | "facets"), &own)
+}
+
+/// Parameters of `/v1/agents` as the schema of arguments, with what is said of them here in `own`. The text of a search is
+/// `q` there and `text` here.
+fn parameters(is_taken: impl Fn(&str) -> bool, own: &Value) -> Arc<JsonObject> {
+    let mut properties = JsonObject::new();
+    for parameter in SearchQuery::into_params(|| None) {
+        if !is_taken(&parameter.name) {
+            continue;
         }
-        Ok(SearchQuery {
-            q: self.text,
-            skill: self.skill,
-            tag: self.tag,
-            capability: self.capability,
-            binding: self.binding,
-            protocol_version: self.protocol_version,
-            provider: self.provider,
-            domain: self.domain,
-            auth: self.auth,
-            input_mode: self.input_mode,
-            output_mode: self.output_mode,
-            trust: self.trust,
-            signature: self.signature,
-            unmanaged: self.unmanaged,
-            label: self.label,
-            collection: self.collection,
-            lifecycle: self.lifecycle,
-            liveness: self.liveness,
-            sort: self.sort,
-            page_size: Some(size),
-            page_token: self.page_token,
-            facets: Vec::new(),
-            fields: Vec::new(),
-            mode: None,
-            group: None,
-            explain: None,
-        })
-    }
-}
-
-impl ListFacets {
-    /// The search whose facets are counted.
-    pub(super) fn into_query(self) -> SearchQuery {
-        let facets = match self.facets.is_empty() {
-            true => FACETS.iter().map(ToString::to_string).collect(),
-            false => self.facets,
+        let name = match parameter.name.as_str() {
+            "q" => "text",
+            name => name,
         };
-        SearchQuery {
-            q: self.text,
-            facets,
-            page_size: Some(1),
-            ..SearchQuery::default()
+        let mut schema = json!(parameter.schema);
+        if schema["type"] == "array" {
+            schema["maxItems"] = VALUES.into();
+            // All values are read as texts.
+            schema["items"]["type"] = "string".into();
         }
+        if let Some(description) = parameter.description {
+            schema["description"] = description.into();
+        }
+        for (member, value) in own[name].as_object().into_iter().flatten() {
+            schema[member] = value.clone();
+        }
+        properties.insert(name.to_owned(), schema);
     }
+    plain(json!({"type": "object", "properties": properties, "additionalProperties": false}))
 }
 
-/// Reads the arguments of a call, as models write them.
-///
-/// # Errors
-/// `Invalid`, naming the argument.
-pub(super) fn read<T: DeserializeOwned + JsonSchema + 'static>(
+pub(super) fn search_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+    let mut query = query(arguments)?;
+    let size = query.page_size.unwrap_or(PAGE_SIZE);
+    if !(1..=MAX_PAGE_SIZE).contains(&size) {
+        let detail = format!("a page has 1 to {MAX_PAGE_SIZE} agents");
+        return Err(AppError::invalid("/page_size", detail));
+    }
+    query.page_size = Some(size);
+    Ok(query)
+}
+
+pub(super) fn facets_query(arguments: JsonObject) -> Result<SearchQuery, AppError> {
+    let mut query = query(arguments)?;
+    if query.facets.is_empty() {
+        query.facets = FACETS.iter().map(ToString::to_string).collect();
+    }
+    query.page_size = Some(1);
+    Ok(query)
+}
+
+fn query(mut arguments: JsonObject) -> Result<SearchQuery, AppError> {
+    if let Some(text) = arguments.remove("text") {
+        arguments.insert("q".to_owned(), text);
+    }
+    read(arguments)
+}
+
+/// Reads arguments in the form that [`fitted`] gives them; an error names the argument.
+pub(super) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, AppError> {
+    serde_path_to_error::deserialize(Value::Object(arguments))
+        .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
+}
+
+/// The arguments of a call as the schema of its tool has them, from those that a model writes; an error names the argument.
+pub(super) fn fitted(
     arguments: Option<JsonObject>,
-) -> Result<T, AppError> {
-    let schema = schema_for_type::<T>();
+    schema: &JsonObject,
+) -> Result<JsonObject, AppError> {
     let mut arguments = arguments.unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
-    let properties = schema.get("properties");
+    let properties = schema.get("properties").and_then(Value::as_object);
     for (name, value) in &mut arguments {
-        if let Some(schema) = properties.and_then(|all| all.get(name)) {
-            *value = fit_to_schema(value.take(), schema);
+        let Some(schema) = properties.and_then(|all| all.get(name)) else {
+            let known = properties.into_iter().flat_map(|all| all.keys());
+            let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
+            let detail = format!(
+                "unknown field `{name}`, expected one of {}",
+                known.join(", ")
+            );
+            return Err(AppError::invalid("", detail));
+        };
+        *value = fit_to_schema(value.take(), schema);
+        if holds_nul(value) {
+            return Err(AppError::invalid("", "the arguments hold U+0000"));
         }
     }
-    let arguments = Value::Object(arguments);
-    if holds_nul(&arguments) {
-        return Err(AppError::invalid("", "the arguments hold U+0000"));
-    }
-    serde_path_to_error::deserialize(arguments)
-        .map_err(|error| AppError::invalid(&path_pointer(error.path()), error.inner().to_string()))
+    Ok(arguments)
 }
 
 /// A value in the type that its schema asks for, where a model wrote it in another: one value for a list, a list as text, and

@@ -3,7 +3,6 @@
 //! The caller is judged and the body read as everywhere in this server; the library then takes the message. A caller is
 //! an extension of the request, never an argument, and no tool sees the token.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use actix_web::body::MessageBody as _;
@@ -11,7 +10,6 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::{Buf as _, Bytes};
-use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -31,7 +29,10 @@ use crate::http::state::State;
 use crate::mcp::handler::{RegistryTools, ToolServer};
 
 /// The library's service, with what it may answer to.
-pub struct McpService(StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>);
+pub struct McpService {
+    service: StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>,
+    public_url: String,
+}
 
 impl std::fmt::Debug for McpService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,7 +41,6 @@ impl std::fmt::Debug for McpService {
 }
 
 impl McpService {
-    /// The service of a process.
     pub fn new(state: &State) -> Self {
         let server = ToolServer(RegistryTools {
             context: Arc::clone(&state.context),
@@ -54,11 +54,50 @@ impl McpService {
             .with_allowed_origins(origins(config))
             .enforce_origin_validation();
         let sessions = Arc::new(NeverSessionManager::default());
-        Self(StreamableHttpService::new(
-            move || Ok(server.clone()),
-            sessions,
-            served,
-        ))
+        Self {
+            service: StreamableHttpService::new(move || Ok(server.clone()), sessions, served),
+            public_url: config.public_url(),
+        }
+    }
+
+    /// The library's answer. What it answers in plain text is made a message of the protocol.
+    async fn answer(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
+        let (head, body) = self.service.handle(message).await.into_parts();
+        let status = StatusCode::from_u16(head.status.as_u16())
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let Ok(body) = body.collect().await;
+        let mut body = body.aggregate();
+        let body = body.copy_to_bytes(body.remaining());
+        let kind = head.headers.get(http::header::CONTENT_TYPE);
+        let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if status.is_success() || is_json {
+            let mut response = HttpResponse::build(status);
+            response.insert_header((header::CACHE_CONTROL, NOT_STORED));
+            if let Some(kind) = kind {
+                response.insert_header((header::CONTENT_TYPE, kind.as_bytes()));
+            }
+            return Ok(response.body(body));
+        }
+        let detail = String::from_utf8_lossy(&body);
+        match status {
+            StatusCode::FORBIDDEN => Err(Problem::new(
+                &problem_kinds::FORBIDDEN,
+                format!(
+                    "This request names another host or origin than this registry's: call it as {}. If that is not \
+                     its address, its operator has to set server.public_url; a proxy has to pass the host on in `Host`.",
+                    self.public_url
+                ),
+            )),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
+                let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
+                refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
+                &problem_kinds::WRONG_MEDIA_TYPE,
+                "Send the message as JSON, with `Content-Type: application/json`.",
+            )),
+            status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
+        }
     }
 }
 
@@ -97,7 +136,6 @@ pub(super) fn origins(config: &Config) -> Vec<String> {
     public.into_iter().chain(own).collect()
 }
 
-/// Takes one message of the protocol, and answers it.
 pub(crate) async fn mcp(
     request: HttpRequest,
     caller: Anyone,
@@ -117,10 +155,11 @@ pub(crate) async fn mcp(
     if has_batches(&request)
         && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
     {
-        return batch(&request, &caller, &service, messages, &config.public_url()).await;
+        return batch(&request, &caller, &service, messages).await;
     }
-    let message = message(&request, caller.caller, body)?;
-    answered(service.0.handle(message).await, &config.public_url()).await
+    service
+        .answer(message(&request, caller.caller, body)?)
+        .await
 }
 
 /// Whether the client's revision has batches, which is 2025-03-26 alone: a request that names no revision is of that one.
@@ -135,7 +174,6 @@ async fn batch(
     caller: &Caller,
     service: &McpService,
     messages: Vec<&RawValue>,
-    public_url: &str,
 ) -> Result<HttpResponse, Problem> {
     if messages.is_empty() || messages.len() > MAX_BATCH {
         let detail = format!("A batch has 1 to {MAX_BATCH} messages.");
@@ -144,7 +182,7 @@ async fn batch(
     let mut answers = Vec::new();
     for one in messages {
         let one = message(request, caller.clone(), one.get().to_owned().into())?;
-        let answer = answered(service.0.handle(one).await, public_url).await?;
+        let answer = service.answer(one).await?;
         // A notification has no answer. All others are whole in memory.
         if let Ok(body) = answer.into_body().try_into_bytes()
             && !body.is_empty()
@@ -191,60 +229,16 @@ fn accepted(request: &HttpRequest) -> String {
     let values = request.headers().get_all(header::ACCEPT);
     let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
     let given = values.join(", ");
-    let mut ranges = given.split(',').map(|range| {
-        let essence = range.split(';').next().unwrap_or_default();
-        essence.trim().to_ascii_lowercase()
-    });
-    let takes_json =
-        ranges.any(|range| matches!(range.as_str(), "*/*" | "application/*" | "application/json"));
+    let lower = given.to_ascii_lowercase();
+    let takes_json = JSON_RANGES.iter().any(|range| lower.contains(range));
     match takes_json || given.is_empty() {
         true => "application/json, text/event-stream".to_owned(),
         false => given,
     }
 }
 
-/// The library's answer. What it answers in plain text is made a message of the protocol.
-async fn answered(
-    response: http::Response<BoxBody<Bytes, Infallible>>,
-    public_url: &str,
-) -> Result<HttpResponse, Problem> {
-    let (head, body) = response.into_parts();
-    let status = StatusCode::from_u16(head.status.as_u16())
-        .map_err(|error| AppError::internal(error.to_string()))?;
-    let Ok(body) = body.collect().await;
-    let mut body = body.aggregate();
-    let body = body.copy_to_bytes(body.remaining());
-    let kind = head.headers.get(http::header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if status.is_success() || is_json {
-        let mut response = HttpResponse::build(status);
-        response.insert_header((header::CACHE_CONTROL, NOT_STORED));
-        if let Some(kind) = kind {
-            response.insert_header((header::CONTENT_TYPE, kind.as_bytes()));
-        }
-        return Ok(response.body(body));
-    }
-    let detail = String::from_utf8_lossy(&body);
-    match status {
-        StatusCode::FORBIDDEN => Err(Problem::new(
-            &problem_kinds::FORBIDDEN,
-            format!(
-                "This request names another host or origin than this registry's: call it as {public_url}. If that is not \
-                 its address, its operator has to set server.public_url; a proxy has to pass the host on in `Host`."
-            ),
-        )),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
-            let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
-            refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
-        }
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
-            &problem_kinds::WRONG_MEDIA_TYPE,
-            "Send the message as JSON, with `Content-Type: application/json`.",
-        )),
-        status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
-    }
-}
-
+/// The media ranges that include JSON.
+const JSON_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
 /// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
 static NOT_PASSED_ON: [header::HeaderName; 4] = [
     header::AUTHORIZATION,

@@ -6,7 +6,6 @@ use serde::Serialize;
 use crate::error::{AppError, ErrorKind};
 use crate::pages::text;
 
-/// Characters of an error that repeats what a caller sent.
 const ERROR: usize = 500;
 
 /// The result of a tool about an agent that is missing, or that the caller may not see: the same words for both, whatever

@@ -7,22 +7,19 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde_json::Value;
 
-/// The schema of the arguments of a tool.
 pub fn input_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     let mut schema = schema_for_type::<T>().as_ref().clone();
     // The name and the description of a type of this program say nothing to a client.
     schema.remove("title");
     schema.remove("description");
-    plain(schema)
+    plain(schema.into())
 }
 
-/// The schema of the structured results of a tool.
 pub fn output_schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
-    plain(schema_for_output::<T>().as_ref().clone())
+    plain(schema_for_output::<T>().as_ref().clone().into())
 }
 
-fn plain(schema: JsonObject) -> Arc<JsonObject> {
-    let mut schema = Value::Object(schema);
+pub(super) fn plain(mut schema: Value) -> Arc<JsonObject> {
     simplify(&mut schema);
     match schema {
         Value::Object(schema) => Arc::new(schema),

@@ -2,33 +2,28 @@
 //! these types.
 
 use a2a_card::Skill;
-use a2a_registry_api::{Agent, AgentList, Deprecation, Hit, Interface, Provider, Trust};
-use rmcp::schemars::JsonSchema;
+use a2a_registry_api::{Agent, AgentList, Deprecation, FacetValue, Hit, Interface, Summary, Trust};
+use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use url::Url;
+use serde_json::json;
+use utoipa::PartialSchema;
 
-use crate::mcp::bounds::{Bounds, ENTRIES, LINE, cut, lines, whole};
+use crate::mcp::bounds::{Bounds, ENTRIES, cut, lines, whole};
+use crate::pages::text::{BLOCK, LINE, web_address};
 
-/// Bytes of all texts of the agents on a page; agents beyond it are shown without their details.
-const LIST_BYTES: usize = 128 * 1024;
+/// Bytes of the agents on a page, written as JSON; agents beyond it are shown without their details.
+const LIST_BYTES: usize = 160 * 1024;
 /// Bytes of the skills of one agent, written as JSON; skills beyond it are left out.
 const SKILL_BYTES: usize = 64 * 1024;
-/// Characters of a description in a list.
 const TEASER: usize = 400;
-/// Characters of the description of an agent on its own.
-const BLOCK: usize = 4_000;
 /// Characters of the description of a skill of an agent on its own, and of an example.
 const SKILL_TEXT: usize = 600;
 /// Skills of an agent in a list, by their names.
 const LISTED_SKILLS: usize = 12;
-/// Skills of an agent on its own.
 const SKILLS: usize = 100;
-/// Examples of a skill.
 const EXAMPLES: usize = 5;
-/// Characters of a hint.
 const HINT: usize = 200;
 
-/// A page of agents.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct AgentPage {
@@ -42,10 +37,10 @@ pub(super) struct AgentPage {
     pub hints: Vec<String>,
 }
 
-/// An agent in a list.
+/// What is said of an agent in a list and on its own.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct ListedAgent {
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct AgentHead {
     /// Id in this registry, for the other tools.
     pub id: String,
     /// URN; null until the domain of the agent is proved.
@@ -61,74 +56,41 @@ pub(super) struct ListedAgent {
     /// Domain that publishes the card.
     pub domain: String,
     /// Addresses at which it speaks A2A, in the order to try.
-    pub interfaces: Vec<AgentInterface>,
+    #[schemars(schema_with = "list_schema::<Interface>")]
+    pub interfaces: Vec<Interface>,
+    /// How well the card's origin is proved.
+    #[schemars(schema_with = "api_schema::<Trust>")]
+    pub trust: Trust,
+    /// `approved`, `deprecated` or another state of its lifecycle.
+    pub lifecycle: String,
+    /// Whether something was left out to bound this answer: of an agent in a list `get_agent` has it, else `get_card`.
+    pub shortened: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
+pub(super) struct ListedAgent {
+    #[serde(flatten)]
+    pub head: AgentHead,
     /// Names of its skills, from the card.
     pub skills: Vec<String>,
     /// Tags of its skills, from the card.
     pub tags: Vec<String>,
     /// Authentication that it requires.
     pub auth: Vec<String>,
-    /// How well the card's origin is proved.
-    pub trust: AgentTrust,
-    /// `approved`, `deprecated` or another state of its lifecycle.
-    pub lifecycle: String,
     /// Relevance within this answer; null without a text.
     pub score: Option<f32>,
     /// Whether it fits the text badly.
     pub weak: bool,
-    /// Whether details were left out to bound this answer; `get_agent` has them.
-    pub shortened: bool,
 }
 
-/// How well a card's origin is proved.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct AgentTrust {
-    /// `L0` fetched over TLS, `L1` domain proved, `L2` signed by the domain, `L3` signed with an enrolled key; null if the
-    /// card was not fetched over TLS.
-    pub level: Option<String>,
-    /// State of the domain: `unverified`, `verified`, `lapsed`, `disputed` or `opted_out`.
-    pub domain: String,
-    /// Result of checking the signatures: `unsigned`, `valid`, `untrusted`, `invalid` or `unknown`.
-    pub signature: String,
-}
-
-/// An address of an agent.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct AgentInterface {
-    /// The address, from the card.
-    pub url: String,
-    /// `JSONRPC`, `GRPC`, `HTTP+JSON` or the card's own word.
-    pub binding: String,
-    /// Version of the A2A protocol as `Major.Minor`.
-    pub protocol_version: Option<String>,
-    /// Tenant to name in each request.
-    pub tenant: Option<String>,
-}
-
-/// One agent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct WholeAgent {
-    /// Id in this registry.
-    pub id: String,
-    /// URN; null until the domain of the agent is proved.
-    pub urn: Option<String>,
-    /// Name, from the card.
-    pub name: String,
-    /// What it does, from the card.
-    pub description: Option<String>,
-    /// Version of the agent, from the card.
-    pub version: Option<String>,
-    /// Organisation that runs it, from the card.
-    pub provider: Option<String>,
-    /// Domain that publishes the card.
-    pub domain: String,
+    #[serde(flatten)]
+    pub head: AgentHead,
     /// Documentation for people, from the card.
     pub documentation_url: Option<String>,
-    /// Addresses at which it speaks A2A, in the order to try.
-    pub interfaces: Vec<AgentInterface>,
     /// Whether answers can be streamed.
     pub streaming: bool,
     /// Whether updates of tasks can be pushed.
@@ -143,12 +105,8 @@ pub(super) struct WholeAgent {
     pub skills: Vec<AgentSkill>,
     /// How to authenticate: one sentence for each alternative.
     pub security: Vec<String>,
-    /// How well the card's origin is proved.
-    pub trust: AgentTrust,
     /// Why the signatures were judged so.
     pub signature_reason: String,
-    /// `approved`, `deprecated` or another state of its lifecycle.
-    pub lifecycle: String,
     /// Why it is deprecated and what to use instead; null unless it is.
     pub deprecation: Option<String>,
     /// Whether the last fetches of the card succeeded: `fresh`, `stale` or `gone`.
@@ -157,8 +115,6 @@ pub(super) struct WholeAgent {
     pub card_digest: String,
     /// Its page in this registry.
     pub page: String,
-    /// Whether something was left out to bound this answer; `get_card` has it.
-    pub shortened: bool,
 }
 
 /// Something that an agent can do, in the words of its card.
@@ -167,11 +123,8 @@ pub(super) struct WholeAgent {
 pub(super) struct AgentSkill {
     /// Id within the card.
     pub id: String,
-    /// Name.
     pub name: String,
-    /// What it does.
     pub description: Option<String>,
-    /// Keywords.
     pub tags: Vec<String>,
     /// Requests that fit it.
     pub examples: Vec<String>,
@@ -218,13 +171,11 @@ pub(super) struct AgentCheck {
 pub(super) struct CheckedAction {
     /// Whether the caller may.
     pub allowed: bool,
-    /// Why.
     pub reason: String,
     /// The policies that it follows from, for callers who see everything; others are told none.
     pub policies: Vec<String>,
 }
 
-/// Values to filter by.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
 pub(super) struct FacetPage {
@@ -240,20 +191,11 @@ pub(super) struct FacetPage {
 pub(super) struct CountedFacet {
     /// Name of the filter.
     pub name: String,
-    /// The most frequent values.
-    pub values: Vec<CountedValue>,
+    /// The most frequent values. One that is cut, or has hidden characters, is not found by what is shown here.
+    #[schemars(schema_with = "list_schema::<FacetValue>")]
+    pub values: Vec<FacetValue>,
     /// Number of agents with other values.
     pub other_count: u64,
-}
-
-/// A value of a facet.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars", deny_unknown_fields)]
-pub(super) struct CountedValue {
-    /// The value, for the filter of that name. One that is cut, or has hidden characters, is not found by what is shown here.
-    pub value: String,
-    /// Number of agents with it.
-    pub count: u64,
 }
 
 impl AgentPage {
@@ -262,7 +204,7 @@ impl AgentPage {
         let mut bytes = 0;
         let agents = found.agents.iter().map(|hit| {
             let mut agent = ListedAgent::new(hit);
-            bytes += agent.bytes();
+            bytes += json_bytes(&agent);
             if bytes > LIST_BYTES {
                 agent.shorten();
             }
@@ -281,6 +223,27 @@ impl AgentPage {
     }
 }
 
+impl AgentHead {
+    fn new(bounds: &mut Bounds, summary: &Summary, description: usize) -> Self {
+        let provider = summary.provider.as_ref();
+        let provider = provider.and_then(|provider| provider.organization.as_deref());
+        let short = |text: Option<&str>| text.map(|text| cut(text, LINE));
+        Self {
+            id: summary.id.to_string(),
+            urn: whole(summary.urn.as_deref()),
+            name: cut(&summary.name, LINE),
+            description: bounds.optional(summary.description.as_deref(), description),
+            version: short(summary.version.as_deref()),
+            provider: short(provider),
+            domain: summary.domain.clone(),
+            interfaces: interfaces(bounds, &summary.interfaces),
+            trust: summary.trust.clone(),
+            lifecycle: summary.lifecycle.to_string(),
+            shortened: false,
+        }
+    }
+}
+
 impl ListedAgent {
     fn new(hit: &Hit) -> Self {
         let summary = &hit.summary;
@@ -288,64 +251,38 @@ impl ListedAgent {
             left_out: summary.shortened,
         };
         let skills = bounds.first(&summary.skills, LISTED_SKILLS).iter();
-        Self {
-            id: summary.id.to_string(),
-            urn: whole(summary.urn.as_deref()),
-            name: cut(&summary.name, LINE),
-            description: bounds.optional(summary.description.as_deref(), TEASER),
-            version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary.provider.as_ref()),
-            domain: summary.domain.clone(),
-            interfaces: interfaces(&mut bounds, &summary.interfaces),
+        let mut agent = Self {
             skills: skills.map(|skill| cut(&skill.name, LINE)).collect(),
             tags: lines(bounds.first(&summary.tags, ENTRIES)),
             auth: lines(&summary.auth),
-            trust: AgentTrust::from(&summary.trust),
-            lifecycle: summary.lifecycle.to_string(),
             score: hit.matched.score,
             weak: hit.matched.weak,
-            shortened: bounds.left_out,
-        }
-    }
-
-    /// The bytes of the texts that [`Self::shorten`] leaves out.
-    fn bytes(&self) -> usize {
-        let texts = [&self.description, &self.version, &self.provider];
-        let texts = texts.into_iter().flatten();
-        let lists = self.skills.iter().chain(&self.tags).chain(&self.auth);
-        let addresses = self.interfaces.iter().map(|one| one.url.len());
-        texts.chain(lists).map(String::len).sum::<usize>() + addresses.sum::<usize>()
+            head: AgentHead::new(&mut bounds, summary, TEASER),
+        };
+        agent.head.shortened = bounds.left_out;
+        agent
     }
 
     fn shorten(&mut self) {
-        self.description = None;
-        self.version = None;
-        self.provider = None;
-        self.interfaces.clear();
-        self.skills.clear();
-        self.tags.clear();
-        self.auth.clear();
-        self.shortened = true;
+        let head = &mut self.head;
+        (head.description, head.version, head.provider) = (None, None, None);
+        head.interfaces.clear();
+        head.shortened = true;
+        for list in [&mut self.skills, &mut self.tags, &mut self.auth] {
+            list.clear();
+        }
     }
 }
 
 impl WholeAgent {
-    /// An agent as `/v1/agents/{agent}` has it.
     pub(super) fn new(agent: &Agent) -> Self {
         let (summary, card) = (&agent.hit.summary, &agent.card);
         let notice = summary.deprecation.as_ref().map(Deprecation::sentence);
         let security = agent.security.iter().take(ENTRIES);
         let mut bounds = Bounds::default();
-        Self {
-            id: summary.id.to_string(),
-            urn: whole(summary.urn.as_deref()),
-            name: cut(&summary.name, LINE),
-            description: bounds.optional(summary.description.as_deref(), BLOCK),
-            version: summary.version.as_deref().map(|text| cut(text, LINE)),
-            provider: provider(summary.provider.as_ref()),
-            domain: summary.domain.clone(),
-            documentation_url: web_address(card.documentation_url.as_deref()),
-            interfaces: interfaces(&mut bounds, &summary.interfaces),
+        let mut whole = Self {
+            head: AgentHead::new(&mut bounds, summary, BLOCK),
+            documentation_url: card.documentation_url.as_deref().and_then(web_address),
             streaming: summary.capabilities.streaming,
             push_notifications: summary.capabilities.push_notifications,
             extensions: lines(&summary.capabilities.extensions),
@@ -353,43 +290,39 @@ impl WholeAgent {
             output_modes: lines(&card.output_modes),
             skills: skills(&mut bounds, &card.skills),
             security: security.map(|sentence| cut(sentence, TEASER)).collect(),
-            trust: AgentTrust::from(&summary.trust),
             signature_reason: cut(&agent.signature_verdict.reason, TEASER),
-            lifecycle: summary.lifecycle.to_string(),
             deprecation: notice.map(|notice| cut(&notice, BLOCK)),
             liveness: summary.liveness.state.to_string(),
             card_digest: summary.card_digest.clone(),
             page: summary.links.page.clone(),
-            shortened: bounds.left_out,
-        }
+        };
+        whole.head.shortened = bounds.left_out;
+        whole
     }
 }
 
-impl From<&Trust> for AgentTrust {
-    fn from(trust: &Trust) -> Self {
-        Self {
-            level: trust.level.as_ref().map(ToString::to_string),
-            domain: trust.domain.to_string(),
-            signature: trust.signature.to_string(),
-        }
-    }
+/// The schema of a type of the API, as one that has no further members.
+fn api_schema<T: PartialSchema>(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = json!(T::schema());
+    schema["additionalProperties"] = false.into();
+    Schema::try_from(schema).unwrap_or_default()
 }
 
-fn provider(provider: Option<&Provider>) -> Option<String> {
-    let organization = provider?.organization.as_deref()?;
-    Some(cut(organization, LINE))
+fn list_schema<T: PartialSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let items = api_schema::<T>(generator);
+    Schema::try_from(json!({"type": "array", "items": items})).unwrap_or_default()
 }
 
-fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<AgentInterface> {
+fn interfaces(bounds: &mut Bounds, all: &[Interface]) -> Vec<Interface> {
     let shown = all.iter().filter_map(|one| {
-        Some(AgentInterface {
+        Some(Interface {
             url: whole(Some(&one.url))?,
             binding: cut(&one.binding, LINE),
             protocol_version: one.protocol_version.as_deref().map(|text| cut(text, LINE)),
             tenant: whole(one.tenant.as_deref()),
         })
     });
-    let shown: Vec<AgentInterface> = shown.take(ENTRIES).collect();
+    let shown: Vec<Interface> = shown.take(ENTRIES).collect();
     bounds.left_out |= shown.len() < all.len();
     shown
 }
@@ -407,7 +340,7 @@ fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
             tags: lines(bounds.first(&skill.tags, ENTRIES)),
             examples: examples.map(|text| bounds.text(text, SKILL_TEXT)).collect(),
         };
-        bytes += serde_json::to_vec(&one).map_or(0, |json| json.len());
+        bytes += json_bytes(&one);
         if bytes > SKILL_BYTES {
             bounds.left_out = true;
             break;
@@ -417,7 +350,6 @@ fn skills(bounds: &mut Bounds, all: &[Skill]) -> Vec<AgentSkill> {
     shown
 }
 
-fn web_address(text: Option<&str>) -> Option<String> {
-    let url = Url::parse(&whole(text)?).ok()?;
-    matches!(url.scheme(), "http" | "https").then(|| url.into())
+fn json_bytes(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }

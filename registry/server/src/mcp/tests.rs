@@ -3,15 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use a2a_registry_domain::facet::Facet;
-use rmcp::handler::server::common::schema_for_type;
-use serde_json::json;
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::AppError;
-use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
+use crate::mcp::arguments::{OneAgent, facets_schema, fitted, read, search_query, search_schema};
 use crate::mcp::endpoint::{hosts, origins};
 use crate::mcp::outcome::failed;
 use crate::pages::text::quoted;
+use crate::search::query::SearchQuery;
 
 fn config(listen: &str, public_url: &str) -> Config {
     let mut config = Config::default();
@@ -62,9 +63,14 @@ fn origins_are_named_with_their_ports() {
     );
 }
 
+/// The search that these arguments ask for.
+fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
+    let arguments = arguments.as_object().cloned();
+    search_query(fitted(arguments, &search_schema())?)
+}
+
 #[test]
 fn a_wrong_argument_is_named() {
-    let arguments = |value: serde_json::Value| value.as_object().cloned();
     let sentence = |error: &AppError| {
         let result = serde_json::to_value(failed("get_agent", error)).unwrap();
         assert_eq!(result["isError"], true);
@@ -77,16 +83,18 @@ fn a_wrong_argument_is_named() {
         (json!({"page_size": [5]}), "`page_size`"),
         (json!({"page_size": -1}), "`page_size`"),
         (json!({"colour": "red"}), "unknown field `colour`"),
+        (json!({"q": "red"}), "unknown field `q`"),
+        (json!({"explain": true}), "unknown field `explain`"),
         (json!({"text": "a\u{0}"}), "U+0000"),
     ] {
-        let error = read::<SearchAgents>(arguments(value.clone())).unwrap_err();
+        let error = searched(&value).unwrap_err();
         let said = sentence(&error);
         assert!(
             said.contains(words) && said.ends_with('.'),
             "{value}: {said}"
         );
     }
-    let error = read::<OneAgent>(None).unwrap_err();
+    let error = read::<OneAgent>(JsonObject::new()).unwrap_err();
     assert!(sentence(&error).contains("missing field `agent`"));
     let internal = AppError::internal("the secret reason");
     assert!(!sentence(&internal).contains("secret"));
@@ -95,13 +103,10 @@ fn a_wrong_argument_is_named() {
 /// What a model means is plain although it is written in another type.
 #[test]
 fn arguments_are_read_as_models_write_them() {
-    let query = |value: serde_json::Value| {
-        let arguments = read::<SearchAgents>(value.as_object().cloned()).unwrap();
-        arguments.into_query().unwrap()
-    };
-    let exact = query(json!({
+    let exact = searched(&json!({
         "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5,
-    }));
+    }))
+    .unwrap();
     for other in [
         json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5"}),
         json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0}),
@@ -110,20 +115,20 @@ fn arguments_are_read_as_models_write_them() {
             "text": null, "skill": null,
         }),
     ] {
-        assert_eq!(query(other.clone()), exact, "{other}");
+        assert_eq!(searched(&other).unwrap(), exact, "{other}");
     }
-    assert_eq!(query(json!({"tag": "[x"})).tag, ["[x"]);
+    assert_eq!(searched(&json!({"tag": "[x"})).unwrap().tag, ["[x"]);
+    let nul = searched(&json!({"tag": "[\"a\\u0000\"]"})).unwrap_err();
+    assert!(nul.public.contains("U+0000"), "{nul:?}");
 }
 
 #[test]
 fn every_facet_is_an_argument_and_can_be_counted() {
-    let schema = schema_for_type::<ListFacets>();
+    let schema = facets_schema();
     let counted = schema["properties"]["facets"]["description"].as_str();
     for facet in Facet::ALL {
         let value = format!("value of {facet}");
-        let arguments = json!({facet.as_str(): value});
-        let arguments = read::<SearchAgents>(arguments.as_object().cloned()).unwrap();
-        let query = arguments.into_query().unwrap();
+        let query = searched(&json!({facet.as_str(): value})).unwrap();
         assert_eq!(query.values(*facet), [value]);
         assert!(counted.unwrap().contains(&format!("`{facet}`")), "{facet}");
     }

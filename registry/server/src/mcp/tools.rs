@@ -1,24 +1,26 @@
 //! The tools: their names, what clients are told about them, and what each does.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use a2a_card::visible_json;
-use a2a_registry_api::PolicyDecision;
+use a2a_registry_api::{FacetValue, PolicyDecision};
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 
 use crate::agents::cards::agent_card;
+use crate::agents::description::agent_description;
 use crate::agents::rendered::agent_answered;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::{AppError, ErrorKind};
-use crate::mcp::arguments::{ListFacets, OneAgent, SearchAgents, read};
+use crate::mcp::arguments::{
+    OneAgent, facets_query, facets_schema, fitted, read, search_query, search_schema,
+};
 use crate::mcp::bounds::cut;
 use crate::mcp::outcome::{NO_AGENT, succeeded};
 use crate::mcp::schemas::{input_schema, output_schema};
 use crate::mcp::shapes::{
-    AgentCheck, AgentPage, CheckedAction, CountedFacet, CountedValue, FacetPage, WholeAgent,
-    WholeCard,
+    AgentCheck, AgentPage, CheckedAction, CountedFacet, FacetPage, WholeAgent, WholeCard,
 };
 use crate::mcp::words;
 use crate::policies::decide::decide_both;
@@ -27,18 +29,19 @@ use crate::search::search;
 
 /// Bytes of a card that is returned; of longer ones the address is told.
 const CARD_BYTES: usize = 256 * 1024;
-/// Characters of a value of a facet.
 const VALUE: usize = 200;
 
 /// The tools of every registry, in this order. They are the same for everybody: what they answer is not.
 pub fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        let one = input_schema::<OneAgent>();
+        let (search, facets) = (search_schema(), facets_schema());
         vec![
-            tool::<SearchAgents, AgentPage>("search_agents", "Search agents", SEARCH_AGENTS),
-            tool::<OneAgent, WholeAgent>("get_agent", "Show an agent", GET_AGENT),
-            tool::<OneAgent, WholeCard>("get_card", "Show an agent card", GET_CARD),
-            tool::<OneAgent, AgentCheck>("check_agent", "Check an agent", CHECK_AGENT),
-            tool::<ListFacets, FacetPage>("list_facets", "List filter values", LIST_FACETS),
+            tool::<AgentPage>("search_agents", "Search agents", SEARCH_AGENTS, search),
+            tool::<WholeAgent>("get_agent", "Show an agent", GET_AGENT, Arc::clone(&one)),
+            tool::<WholeCard>("get_card", "Show an agent card", GET_CARD, Arc::clone(&one)),
+            tool::<AgentCheck>("check_agent", "Check an agent", CHECK_AGENT, one),
+            tool::<FacetPage>("list_facets", "List filter values", LIST_FACETS, facets),
         ]
     });
     &TOOLS
@@ -59,17 +62,18 @@ const LIST_FACETS: &str = "Lists the values that filters of `search_agents` can 
     versions, with the number of agents for each. Use it to learn what there is, or to narrow a search.";
 
 /// A tool that only reads, from this registry alone.
-fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
+fn tool<O: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
     description: &'static str,
+    arguments: Arc<JsonObject>,
 ) -> Tool {
     let hints = ToolAnnotations::with_title(title)
         .read_only(true)
         .destructive(false)
         .idempotent(true)
         .open_world(false);
-    Tool::new(name, description, input_schema::<I>())
+    Tool::new(name, description, arguments)
         .with_title(title)
         .with_raw_output_schema(output_schema::<O>())
         .with_annotations(hints)
@@ -82,6 +86,11 @@ pub(super) async fn call(
     name: &str,
     arguments: Option<JsonObject>,
 ) -> Option<Result<CallToolResult, AppError>> {
+    let tool = tools().iter().find(|tool| tool.name == name)?;
+    let arguments = match fitted(arguments, &tool.input_schema) {
+        Ok(arguments) => arguments,
+        Err(error) => return Some(Err(error)),
+    };
     let call = ToolCall {
         context,
         caller,
@@ -108,12 +117,12 @@ fn without_name(error: AppError) -> AppError {
 struct ToolCall<'a> {
     context: &'a Context,
     caller: &'a Caller,
-    arguments: Option<JsonObject>,
+    arguments: JsonObject,
 }
 
 impl ToolCall<'_> {
     async fn search_agents(self) -> Result<CallToolResult, AppError> {
-        let query = read::<SearchAgents>(self.arguments)?.into_query()?;
+        let query = search_query(self.arguments)?;
         // The members that it shows of hits are those of a search by default, so that both keep the same answer.
         let answer = search(self.context, self.caller, &query).await?;
         let found = serde_json::from_slice(&answer)
@@ -125,8 +134,7 @@ impl ToolCall<'_> {
     async fn get_agent(self) -> Result<CallToolResult, AppError> {
         let OneAgent { agent } = read(self.arguments)?;
         let agent = agent_answered(self.context, self.caller, &agent).await?;
-        let agent = WholeAgent::new(&agent);
-        succeeded(&agent, vec![words::agent(&agent)])
+        succeeded(&WholeAgent::new(&agent), vec![agent_description(&agent)])
     }
 
     async fn get_card(self) -> Result<CallToolResult, AppError> {
@@ -180,7 +188,7 @@ impl ToolCall<'_> {
     }
 
     async fn list_facets(self) -> Result<CallToolResult, AppError> {
-        let query = read::<ListFacets>(self.arguments)?.into_query();
+        let query = facets_query(self.arguments)?;
         let found = found(self.context, self.caller, &query, &Extra::default()).await?;
         let facets = found.answer.facets.into_iter();
         let facets = facets.map(|(name, counts)| CountedFacet {
@@ -188,7 +196,7 @@ impl ToolCall<'_> {
             values: counts
                 .values
                 .into_iter()
-                .map(|(value, count)| CountedValue {
+                .map(|(value, count)| FacetValue {
                     value: cut(&value, VALUE),
                     count,
                 })

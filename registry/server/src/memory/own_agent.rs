@@ -1,16 +1,17 @@
 //! The registry as an agent: its signed card as it is served, the signals that a task has changed, and the new tasks to
 //! be stored.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use a2a_registry_store::entity::a2a_task;
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, oneshot, watch};
+use tokio::sync::{broadcast, oneshot};
 use uuid::Uuid;
 
 use crate::error::Result;
 
+/// Maximum number of changes that a follower may have left unread.
+const CHANGES: usize = 1024;
 /// Maximum number of new tasks in one transaction.
 const GROUP: usize = 256;
 /// Bytes of new tasks beyond which no further one is added to the same transaction.
@@ -25,67 +26,42 @@ pub(crate) struct OwnAgent {
     pub(crate) new_tasks: NewTasks,
 }
 
-/// A signal for each task that is followed.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TaskSignals {
-    /// A task without followers has no entry, so there are never more entries than streams.
-    followed: Arc<Mutex<HashMap<Uuid, watch::Sender<u64>>>>,
-}
+/// Announces which task this process has changed.
+#[derive(Debug)]
+pub(crate) struct TaskSignals(broadcast::Sender<Uuid>);
 
 #[derive(Debug)]
 pub(crate) struct TaskSignal {
-    signals: TaskSignals,
     task: Uuid,
-    changes: watch::Receiver<u64>,
+    changes: broadcast::Receiver<Uuid>,
+}
+
+impl Default for TaskSignals {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(CHANGES))
+    }
 }
 
 impl TaskSignals {
-    /// The signal of a task, which may have been changed before.
+    /// The signal of a task, for its changes from now on.
     pub(crate) fn follow(&self, task: Uuid) -> TaskSignal {
-        let mut followed = self.followed();
-        let changes = followed.entry(task).or_default().subscribe();
         TaskSignal {
-            signals: self.clone(),
             task,
-            changes,
+            changes: self.0.subscribe(),
         }
     }
 
     pub(crate) fn changed(&self, task: Uuid) {
-        if let Some(signal) = self.followed().get(&task) {
-            signal.send_modify(|count| *count = count.wrapping_add(1));
-        }
-    }
-
-    fn followed(&self) -> MutexGuard<'_, HashMap<Uuid, watch::Sender<u64>>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+        // It fails where nobody follows any.
+        let _ = self.0.send(task);
     }
 }
 
 impl TaskSignal {
-    /// Counts the changes up to now as seen.
-    pub(crate) fn mark_seen(&mut self) {
-        self.changes.borrow_and_update();
-    }
-
-    /// Waits for a change that is not seen yet.
+    /// Waits for a change, or until so many of all tasks are waiting here that one may have been missed.
     pub(crate) async fn changed(&mut self) {
-        if self.changes.changed().await.is_err() {
-            // The sender lives as long as the task has followers.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-impl Drop for TaskSignal {
-    fn drop(&mut self) {
-        let mut followed = self.signals.followed();
-        let is_last = followed
-            .get(&self.task)
-            .is_some_and(|signal| signal.receiver_count() <= 1);
-        if is_last {
-            followed.remove(&self.task);
-        }
+        let changes = &mut self.changes;
+        while changes.recv().await.is_ok_and(|task| task != self.task) {}
     }
 }
 
@@ -94,7 +70,8 @@ impl Drop for TaskSignal {
 #[derive(Debug, Default)]
 pub(crate) struct NewTasks {
     waiting: Mutex<Vec<NewTask>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Whoever holds it stores those that wait by then.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 /// A new task, and the receiver of the message that it is stored.
@@ -111,11 +88,6 @@ impl NewTasks {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(NewTask { row, stored });
         learns
-    }
-
-    /// Waits until earlier tasks are stored. The holder of this guard stores the tasks that are waiting by then.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// The longest-waiting tasks, as many as fit in one transaction.
@@ -157,26 +129,27 @@ pub(crate) struct OwnCard {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
 
     #[test]
     fn a_change_wakes_those_who_follow_that_task_alone() {
         let signals = TaskSignals::default();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let (mut first, second) = (signals.follow(one), signals.follow(one));
-        let third = signals.follow(other);
-        let woken = |signal: &TaskSignal| signal.changes.has_changed().unwrap_or(false);
         signals.changed(one);
-        assert_eq!([&first, &second, &third].map(woken), [true, true, false]);
-        first.mark_seen();
-        assert_eq!([&first, &second].map(woken), [false, true]);
-        drop(first);
+        let mut followed = [one, one, other].map(|task| signals.follow(task));
+        let woken = |signal: &mut TaskSignal| signal.changed().now_or_never().is_some();
+        assert_eq!(followed.each_mut().map(woken), [false; 3]);
         signals.changed(one);
-        assert!(woken(&second));
-        drop((second, third));
-        assert!(signals.followed().is_empty());
+        assert_eq!(followed.each_mut().map(woken), [true, true, false]);
+        assert_eq!(followed.each_mut().map(woken), [false; 3]);
+        for _ in 0..=CHANGES {
+            signals.changed(Uuid::nil());
+        }
+        assert_eq!(followed.each_mut().map(woken), [true; 3]);
+        drop(followed);
         signals.changed(one);
-        assert!(signals.followed().is_empty());
     }
 
     fn row(history: String) -> a2a_task::Model {
