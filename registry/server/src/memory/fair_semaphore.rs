@@ -537,7 +537,7 @@ mod tests {
         let (done, is_done) = oneshot::channel();
         let panics = work(|| panic!("work that goes wrong"));
         semaphore.run(caller(1), panics).unwrap();
-        let after = work(move || drop(done.send(())));
+        let after = work(move || done.send(()).unwrap());
         semaphore.run(caller(1), after).unwrap();
         is_done.await.unwrap();
         drop(semaphore.acquire(caller(1)).await.unwrap());
