@@ -17,7 +17,6 @@ use super::wire;
 use crate::caller::Caller;
 use crate::context::Context;
 use crate::error::AppError;
-use crate::paging::cut;
 
 const PAGE: u64 = 50;
 const MAX_PAGE: u64 = 100;
@@ -124,9 +123,8 @@ async fn read(
     let total = a2a_tasks::task_count(store, account, filter, now).await?;
     let heads = a2a_tasks::task_heads(store, account, filter, behind, size + 1, columns, now);
     let mut heads = heads.await?;
-    let more = cut(&mut heads, usize::try_from(size).unwrap_or(usize::MAX));
-    let fit = fit(&heads);
-    let more = more || fit < heads.len();
+    let fit = fit(&heads).min(usize::try_from(size).unwrap_or(usize::MAX));
+    let more = fit < heads.len();
     heads.truncate(fit);
     let ids = heads.iter().map(|head| head.id).collect();
     let rows = a2a_tasks::tasks_of(store, account, ids, columns, now).await?;
