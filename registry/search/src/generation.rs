@@ -142,6 +142,11 @@ pub(super) fn replace(
     upserts: Vec<Document>,
     deletes: &[Uuid],
 ) -> Result<(), IndexError> {
+    if upserts.is_empty() && writer.index().searchable_segment_ids()?.is_empty() {
+        // Nothing would take these deletions from the queue of the writer, and they would delete what the next small commit
+        // adds.
+        return Ok(());
+    }
     let are_few_deleted = deletes.len() < MANY_DELETED;
     if are_few_deleted && (1..=FEW_AGENTS).contains(&upserts.len()) {
         return small_commit::replace(writer, fields, upserts, deletes);

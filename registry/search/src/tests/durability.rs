@@ -117,6 +117,20 @@ fn commits_of_any_size_replace_what_was_there() {
     assert_eq!(index.search(&all()).unwrap().total, left);
 }
 
+/// What is deleted from an empty index can be added afterwards, by a small commit as well.
+#[test]
+fn a_deletion_from_an_empty_index_deletes_nothing_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = built(dir.path(), vec![agent(1, "One")]);
+    index.apply(Vec::new(), &[id(1)], 2).unwrap();
+    assert_eq!(index.search(&all()).unwrap().total, 0);
+    drop(index);
+    let (index, _) = reopen(dir.path());
+    index.apply(Vec::new(), &[id(1)], 2).unwrap();
+    index.apply(vec![agent(1, "One")], &[], 3).unwrap();
+    assert_eq!(names(&index, &all()), [id(1)]);
+}
+
 #[test]
 fn reopening_goes_on_after_the_last_commit() {
     let dir = tempfile::tempdir().unwrap();
