@@ -2,7 +2,7 @@
 
 use a2a_registry_api::limits::MAX_NAME;
 
-use crate::error::{AppError, ErrorKind, Result};
+use crate::error::{AppError, Result};
 
 /// Names with a meaning of their own, in any case: clients without a token (`anonymous`, `anyone`), the caller (`me`),
 /// no account and every account (`nobody`, `everybody`), the actors of decisions and events that are no accounts
@@ -59,6 +59,7 @@ pub(crate) fn check_names(pointer: &str, names: &[String], most: usize) -> Resul
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn no_account_or_group_gets_a_name_with_a_meaning() {

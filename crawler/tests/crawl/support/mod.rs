@@ -3,6 +3,7 @@
 mod canary;
 mod names;
 mod server;
+#[allow(dead_code, reason = "the tests of successions use more of it")]
 mod static_resolver;
 mod trust;
 
