@@ -21,7 +21,7 @@ use super::error::IndexError;
 use super::facets::Facets;
 use super::filtered::FilteredQuery;
 use super::meaning::NearAgents;
-use super::ranking::mark_weak;
+use super::ranking::{current_position, mark_weak};
 use super::request::{SortPosition, SortValue};
 use super::rescore::{RESCORED, Rescorer};
 use crate::vectors::Similarity;
@@ -249,6 +249,7 @@ pub(super) fn blended(
     }
     entries.sort_by(|left, right| compare(&left.position, &right.position));
     if let Some(after) = &page.after {
+        let after = &current_position(after, entries);
         let known: HashSet<DocAddress> = entries.iter().map(|entry| entry.address).collect();
         entries.retain(|entry| compare(after, &entry.position).is_lt());
         if collected.groups > read as u64 {

@@ -48,6 +48,7 @@ pub(super) fn ranked(
     mark_weak(&mut entries[again..], enough);
     entries[..again].sort_by(|left, right| compare(&left.position, &right.position));
     if let Some(after) = &page.after {
+        let after = &current_position(after, entries);
         entries.retain(|entry| compare(after, &entry.position).is_lt());
         let missing = page.top.saturating_sub(entries.len());
         if missing > 0 && collected.groups > read {
@@ -63,6 +64,14 @@ pub(super) fn ranked(
     }
     entries.truncate(page.top);
     Ok(collected)
+}
+
+/// The position of the same agent among these entries, if it is one of them, else the given position: any change of the
+/// index moves the scores of all agents a little, and the page continues after the same agent.
+pub(super) fn current_position(after: &SortPosition, entries: &[PageEntry]) -> SortPosition {
+    let mut positions = entries.iter().map(|entry| &entry.position);
+    let current = positions.find(|position| position.id == after.id);
+    current.unwrap_or(after).clone()
 }
 
 /// Collects `count` matches after a position and behind the candidates, the last of which is at `deepest`. The order

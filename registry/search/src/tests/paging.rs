@@ -150,6 +150,28 @@ fn a_later_page_shows_no_agent_that_was_hidden_since() {
     assert_eq!(ids(&page), [&order[10..11], &order[12..21]].concat());
 }
 
+/// A change of the index moves all scores. The next page continues after the same agent all the same.
+#[test]
+fn a_page_continues_after_the_same_agent_where_scores_have_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    let agents = (1..=10).map(|number| agent(number, "A flight"));
+    let index = built(dir.path(), agents.collect());
+    let mut request = text("flight");
+    let order = names(&index, &request);
+    request.limit = 3;
+    let first = index.search(&request).unwrap();
+    assert_eq!(ids(&first), order[..3]);
+    let after = first.hits[2].position.clone();
+    for (seq, gone) in [(2, order[9]), (3, order[8])] {
+        index.apply(Vec::new(), &[gone], seq).unwrap();
+    }
+    request.limit = 10;
+    let now = index.search(&request).unwrap().hits[2].position.clone();
+    assert_ne!(now, after, "the scores have moved");
+    request.after = Some(after);
+    assert_eq!(ids(&index.search(&request).unwrap()), order[3..8]);
+}
+
 /// A page token keeps the position as text. Were a score read as the neighbour of what was written, the next page would
 /// repeat a hit or lose one.
 #[test]
