@@ -225,7 +225,7 @@ async fn candidates_follow_the_catalog(url: &str) {
     }
     assert_eq!(setup.candidates().await, [MAIN]);
     // Nor does a catalog that is not read to its end.
-    let number = |number: usize| entry(&format!("tool {number}"), "text/markdown", "/tool.md");
+    let number = |number: usize| entry(&format!("tool {number}"), "text/markdown", "/tool");
     let many: Vec<Value> = (0..=MAX_ENTRIES).map(number).collect();
     setup.fetch(&lists(&many)).await;
     assert_eq!(setup.candidates().await, [MAIN]);

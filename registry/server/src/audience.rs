@@ -3,14 +3,14 @@
 //! A group is identified by its origin and its name: `NAME` is one that an admin has set, `ORIGIN#NAME` one of another
 //! origin. A group that is created again under an old name is a different one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_GROUP};
 use a2a_registry_domain::role::Permission;
 use a2a_registry_policy::Principal;
-use a2a_registry_store::entity::account_group;
+use a2a_registry_store::entity::{account, account_group};
 use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
-use a2a_registry_store::{Handle, StoreError};
+use a2a_registry_store::{Handle, StoreError, Write, accounts};
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -84,6 +84,18 @@ pub(crate) async fn groups_named(
     ids.sort_unstable();
     ids.dedup();
     Ok(ids)
+}
+
+/// The accounts with these names.
+pub(crate) async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<account::Model>> {
+    let found = accounts::accounts_by_names(write, names).await?;
+    let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        return Err(AppError::conflict(format!(
+            "There is no account {name}; make it first."
+        )));
+    }
+    Ok(found)
 }
 
 /// Refuses what is no list of groups, and a list with one that the configuration leaves out.

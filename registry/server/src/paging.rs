@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::IntoParams;
 
 use crate::caller::Caller;
-use crate::context::Context;
 use crate::error::{AppError, ErrorKind, Result};
 
 /// Which page of a list.
@@ -151,13 +150,13 @@ impl<'a> ListPage<'a> {
     /// # Errors
     /// `Invalid` for a size that no page has.
     pub(crate) fn new(
-        context: &'a Context,
+        signer: &'a Signer,
         caller: &'a Caller,
         list: &'a str,
         page: &'a PageRequest,
     ) -> Result<Self> {
         Ok(Self {
-            signer: &context.signer,
+            signer,
             caller,
             list,
             size: page_size(page.page_size)?,

@@ -14,6 +14,7 @@ use a2a_registry_store::{Handle, Write, accounts, groups};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::audience::accounts_named;
 use crate::caller::Caller;
 use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
@@ -29,7 +30,7 @@ pub async fn group_list(
     page: &PageRequest,
 ) -> Result<GroupList> {
     caller.demand(Permission::ReadAccounts)?;
-    let list = ListPage::new(context, caller, "groups", page)?;
+    let list = ListPage::new(&context.signer, caller, "groups", page)?;
     let mut rows = groups::group_page(&context.store, list.start()?, list.limit()).await?;
     let next_page_token = list.cut(&mut rows, |last| last.id);
     Ok(GroupList {
@@ -130,18 +131,6 @@ fn check_members(names: &[String]) -> Result<()> {
     }
     let mut numbered = names.iter().enumerate();
     numbered.try_for_each(|(at, name)| check_name(&format!("/members/{at}"), name))
-}
-
-/// The accounts with these names.
-pub(crate) async fn accounts_named(write: &Write, names: &[String]) -> Result<Vec<account::Model>> {
-    let found = accounts::accounts_by_names(write, names).await?;
-    let known: HashSet<&String> = found.iter().map(|account| &account.name).collect();
-    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
-        return Err(AppError::conflict(format!(
-            "There is no account {name}; make it first."
-        )));
-    }
-    Ok(found)
 }
 
 async fn set_members(

@@ -60,7 +60,7 @@ pub async fn account_list(
     page: &PageRequest,
 ) -> Result<AccountList> {
     caller.demand(Permission::ReadAccounts)?;
-    let list = ListPage::new(context, caller, "accounts", page)?;
+    let list = ListPage::new(&context.signer, caller, "accounts", page)?;
     let mut rows = accounts::account_page(&context.store, list.start()?, list.limit()).await?;
     let next_page_token = list.cut(&mut rows, |last| last.id);
     Ok(AccountList {

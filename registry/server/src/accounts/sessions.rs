@@ -202,7 +202,7 @@ pub async fn session_list(
 ) -> Result<SessionList> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::new(context, caller, "sessions", page)?;
+    let list = ListPage::new(&context.signer, caller, "sessions", page)?;
     let (before, limit) = (list.start()?, list.limit());
     let now = context.now().0;
     let mut rows = sessions::session_page(&context.store, of, before, limit, now).await?;

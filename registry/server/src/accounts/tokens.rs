@@ -170,7 +170,7 @@ pub async fn token_list(
 ) -> Result<TokenList> {
     let by = caller.demand(Permission::Read)?;
     let of = (!by.may(Permission::Administer)).then_some(by.id);
-    let list = ListPage::new(context, caller, "tokens", page)?;
+    let list = ListPage::new(&context.signer, caller, "tokens", page)?;
     let mut rows = accounts::token_page(&context.store, of, list.start()?, list.limit()).await?;
     let next_page_token = list.cut(&mut rows, |last| last.id);
     let ids: Vec<Uuid> = rows.iter().map(|row| row.account_id).collect();

@@ -208,7 +208,7 @@ pub(crate) async fn versions_of(
 ) -> Result<VersionList> {
     let all = caller.may(Permission::SeeAll) || owns(context, caller, row).await?;
     let query = format!("versions of {} ({all})", row.id);
-    let list = ListPage::new(context, caller, &query, page)?;
+    let list = ListPage::new(&context.signer, caller, &query, page)?;
     let (before, limit) = (list.start()?, list.limit());
     let mut rows = versions::version_page(&context.store, row.id, all, before, limit).await?;
     let next_page_token = list.cut(&mut rows, |last| last.id);

@@ -13,9 +13,8 @@ use a2a_registry_store::{Handle, Write, accounts};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::accounts::groups::accounts_named;
 use crate::agents::shown_collections::follow_audience;
-use crate::audience::{check_groups, groups_in, groups_named, kept, named_by_id};
+use crate::audience::{accounts_named, check_groups, groups_in, groups_named, kept, named_by_id};
 use crate::caller::Caller;
 use crate::collection_rows::{owners_of, read_filter, sees_collection};
 use crate::commit::ledger::Ledger;

@@ -35,7 +35,7 @@ pub async fn domain_list(
 ) -> Result<DomainList> {
     let account = caller.demand(Permission::Read)?;
     let own = (!caller.may(Permission::SeeAll)).then_some(account.id);
-    let list = ListPage::new(context, caller, "domains", page)?;
+    let list = ListPage::new(&context.signer, caller, "domains", page)?;
     let after: Option<String> = list.start()?;
     let mut rows = domains::domain_page(
         &context.store,

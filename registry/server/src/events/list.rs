@@ -23,7 +23,7 @@ pub async fn event_list(
 ) -> Result<EventList> {
     caller.demand(Permission::ReadEvents)?;
     let query = format!("events after {after:?}");
-    let list = ListPage::new(context, caller, &query, page)?;
+    let list = ListPage::new(&context.signer, caller, &query, page)?;
     let position = list.start()?.or(after).unwrap_or(0);
     let mut rows = events::events_after(&context.store, position, list.limit()).await?;
     let next_page_token = list.cut(&mut rows, |last| last.seq);

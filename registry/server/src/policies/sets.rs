@@ -94,7 +94,7 @@ pub async fn policy_history(
     page: &PageRequest,
 ) -> Result<PolicyHistory> {
     caller.demand(Permission::SeeAll)?;
-    let list = ListPage::new(context, caller, "policies", page)?;
+    let list = ListPage::new(&context.signer, caller, "policies", page)?;
     let mut rows = policies::policy_set_page(&context.store, list.start()?, list.limit()).await?;
     let next_page_token = list.cut(&mut rows, |last| last.number);
     let mut sets = Vec::with_capacity(rows.len());

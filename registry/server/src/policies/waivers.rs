@@ -165,7 +165,7 @@ pub async fn waiver_list(
         page_size: query.page_size,
         page_token: query.page_token.clone(),
     };
-    let list = ListPage::new(context, caller, &about, &page)?;
+    let list = ListPage::new(&context.signer, caller, &about, &page)?;
     let before = list.start()?;
     let agent = match &query.agent {
         Some(agent) => Some(agent_visible(context, caller, agent).await?.id),

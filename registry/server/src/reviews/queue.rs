@@ -41,7 +41,7 @@ pub async fn review_list(
 ) -> Result<ReviewList> {
     caller.demand(Permission::Read)?;
     let query = format!("reviews {wanted:?}");
-    let list = ListPage::new(context, caller, &query, page)?;
+    let list = ListPage::new(&context.signer, caller, &query, page)?;
     let after = list.start()?;
     let Some(filter) = filter(context, caller, wanted).await? else {
         return Ok(ReviewList {
