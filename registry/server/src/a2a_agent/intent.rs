@@ -32,8 +32,11 @@ const MORE: [&str; 7] = [
     "continue",
 ];
 
-/// Phrases about an agent: what stands before its name and behind it. The first whose beginning fits is meant.
-static PHRASES: [(&str, &str, fn(String) -> Intent); 8] = [
+/// The words before and after the name of an agent, and what they ask about it.
+type Phrase = (&'static str, &'static str, fn(String) -> Intent);
+
+/// Phrases about an agent, of which the first whose beginning fits is meant.
+static PHRASES: [Phrase; 8] = [
     ("describe ", "", Intent::Describe),
     ("tell me about ", "", Intent::Describe),
     ("is the agent ", " allowed", Intent::Check),
