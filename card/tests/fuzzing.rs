@@ -29,10 +29,10 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// Tests `FUZZ_CASES` values of a strategy.
-fn drive<S: Strategy>(strategy: S, trial: fn(&[u8]) -> Result<(), any_bytes::BrokenProperty>)
+fn drive<S>(strategy: S, trial: fn(&[u8]) -> Result<(), any_bytes::BrokenProperty>)
 where
     S::Value: AsRef<[u8]>,
-    S: Sync,
+    S: Strategy + Sync,
 {
     let cases: u32 = std::env::var("FUZZ_CASES").map_or(160_000, |text| text.parse().unwrap());
     // The cases of the slowest test would keep one core busy long after the others have ended.
