@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Whether a character is invisible to a person but not to a machine: bidirectional controls, zero-width characters,
 /// fillers, tag characters and controls other than tab, line feed and carriage return.
 ///
-/// Zero-width joiners and non-joiners, which scripts and emoji need, are judged by their neighbours in [`has_hidden`].
+/// Zero-width joiners and non-joiners, which scripts and emoji need, are judged by their neighbours in `has_hidden`.
 pub fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
