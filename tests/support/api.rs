@@ -132,6 +132,7 @@ impl Api {
     }
 
     /// Requests a visit of a domain, and waits until its attempts are stored; returns the domain then.
+    /// An earlier visit must have been stored before, since its attempt would be taken for the one of this visit.
     pub async fn recrawl(&self, domain: &str) -> Value {
         let path = format!("/v1/domains/{domain}");
         let last = |domain: &Value| {
