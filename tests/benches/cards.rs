@@ -3,26 +3,15 @@
 //!
 //! `BENCH_SECONDS` (2) is the length of one run, `BENCH_PAIRS` (5) the number of runs of each side, taken in turns,
 //! `BENCH_AGENTS` (1000) the number of cards, requested in turn, and `BENCH_CONNECTIONS` (64) the number of connections.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod bare;
-mod generator;
-mod load;
-mod report;
-mod stock;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::bare::Bare;
+use super::generator::Generator;
+use super::load::{Load, Measured};
+use super::report::{head, line, median, size};
+use super::stock::Stock;
 use a2a_registry_server::agents::cards::agent_card;
 use a2a_registry_server::agents::rendered::agent_answered;
 use a2a_registry_server::caller::Caller;
@@ -33,14 +22,8 @@ use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
 use actix_web::web::Bytes;
-use bare::Bare;
-use generator::Generator;
-use load::{Load, Measured};
-use report::{head, line, median, size};
-use stock::Stock;
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 1_000);
     let stock = Stock::new().await;
     stock.add_sources(agents, 1, 80).await;

@@ -8,29 +8,17 @@
 //!
 //! `BENCH_CARDS` (10000) is the number of cards, `BENCH_PAIRS` (3) the number of runs of each side, taken in turns, and
 //! `BENCH_CONNECTIONS` (64) the number of concurrent requests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod bare;
-mod generator;
-mod here;
-mod load;
-mod report;
-mod stock;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::bare::Bare;
+use super::generator::Generator;
+use super::here::Here;
+use super::report::{figure, head, line, median, size};
+use super::stock::{SUFFIX, Stock};
 use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
 use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
 use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
@@ -38,12 +26,7 @@ use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::visits::leasing::wake_crawler;
 use actix_web::web::Bytes;
-use bare::Bare;
 use futures::StreamExt;
-use generator::Generator;
-use here::Here;
-use report::{figure, head, line, median, size};
-use stock::{SUFFIX, Stock};
 use tokio::sync::Notify;
 use url::Url;
 
@@ -72,8 +55,7 @@ struct Round {
     new_alone: f64,
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let cards = size("BENCH_CARDS", 10_000) / CARDS_OF_DOMAIN * CARDS_OF_DOMAIN;
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let bodies = (0..cards as u64)

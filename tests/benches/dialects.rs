@@ -4,35 +4,20 @@
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (1000) is the number of distinct
 //! queries per run, and `BENCH_PAIRS` (5) the number of runs of each side, taken in turns. `BENCH_DOORS` measures only those
 //! whose name contains it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod generator;
-mod load;
-mod report;
-mod stock;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::generator::Generator;
+use super::load::{Load, Measured};
+use super::report::{head, line, median, size};
+use super::stock::Stock;
 use a2a_registry_server::dialects;
 use a2a_registry_server::jobs;
 use a2a_registry_server::jobs::JobOptions;
 use a2a_registry_server::search::indexing::index_anew;
-use generator::Generator;
-use load::{Load, Measured};
-use report::{head, line, median, size};
 use serde_json::json;
-use stock::Stock;
 
 /// Words per query, as in the bench of searches.
 const WORDS: usize = 3;
@@ -56,8 +41,7 @@ const DOORS: [Door; 4] = [
     ),
 ];
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 100_000);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::with_peer("http://127.0.0.1:9/ard").await;

@@ -4,34 +4,19 @@
 //! There are `BENCH_AGENTS` (100000) agents and `BENCH_QUERIES` (300) different queries for each engine and load; each load
 //! runs for at most `BENCH_SECONDS` (30). PostgreSQL is the server that `A2A_REGISTRY_TEST_POSTGRES` names; without one
 //! it is skipped, with a printed line.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod full_text;
-mod generator;
-mod load;
-mod report;
-mod stock;
 
 use std::time::{Duration, Instant};
 
+use super::generator::Generator;
+use super::load::Load;
+use super::report::size;
+use super::stock::Stock;
 use a2a_registry_server::search::indexing::index_anew;
-use generator::Generator;
-use load::Load;
-use report::size;
-use stock::Stock;
 
 /// Words per query, joined by OR.
 const WORDS: usize = 3;
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 100_000);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;

@@ -6,30 +6,20 @@
 //!
 //! `FIGURES` (`cards,search,engines,crawl,million,idle`) names the rows to measure; a million agents take a quarter of an
 //! hour and 10 GB of disk. `FIGURES_IDLE` (30) is the number of seconds after which the program counts as idle.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod report;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use report::{median, size};
+use super::report::{median, size};
 
 /// Starts of the program, each in a folder of its own and then once more in it.
 const STARTS: usize = 5;
 
 const MEGABYTE: f64 = 1_000_000.0;
 
-fn main() {
+pub fn run() {
     let wanted = std::env::var("FIGURES");
     let wanted = wanted.unwrap_or_else(|_| "cards,search,engines,crawl,million,idle".to_owned());
     let mut rows = Vec::new();
@@ -67,8 +57,8 @@ struct Output(Vec<String>);
 impl Output {
     /// Runs a bench to its end.
     fn of(bench: &str, sizes: &[(&str, &str)]) -> Self {
-        let mut command = cargo(&["bench", "--workspace", "--bench", bench]);
-        let mut child = command
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg(bench)
             .envs(sizes.iter().copied())
             .stdout(Stdio::piped())
             .spawn()

@@ -3,27 +3,15 @@
 //!
 //! `BENCH_AGENTS` (2000) agents are generated, one a domain; every other one is hidden. `BENCH_PROBES` (1000) requests of each
 //! side are taken in turns. Beside both medians and their ratio it prints how often one probe is judged right by its time.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod generator;
-mod report;
-mod stock;
 
 use std::time::Instant;
 
+use super::generator::Generator;
+use super::report::{figure, head, line, median, size};
+use super::stock::{SUFFIX, Stock};
 use a2a_registry_server::search::indexing::{index_anew, index_next};
-use generator::Generator;
-use report::{figure, head, line, median, size};
 use reqwest::Client;
 use sea_orm::{ConnectionTrait as _, Statement};
-use stock::{SUFFIX, Stock};
 use uuid::Uuid;
 
 /// The addresses that are probed: `{id}` is an identifier, `{urn}` a URN and `{host}` a domain.
@@ -111,8 +99,7 @@ fn best_guess_rate(one: &[f64], other: &[f64]) -> f64 {
     right.fold(0.5, f64::max)
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 2_000);
     let probes = size("BENCH_PROBES", 1_000);
     let stock = Stock::new().await;

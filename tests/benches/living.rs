@@ -17,42 +17,35 @@
 //! Groonga and RediSearch are measured where `tests/run --prepare` has installed them, PostgreSQL where
 //! `A2A_REGISTRY_TEST_POSTGRES` names a server, and `register -f` where `A2A_REGISTRY_BIN` names the program: all are given in
 //! `tests/run --shell`. What is skipped says so, and how to install it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
 
-mod bare;
-mod full_text;
-mod generator;
-mod here;
-#[path = "living/mod.rs"]
-mod living;
-mod load;
-mod report;
-mod stock;
+mod answers;
+mod cards;
+mod child;
+mod descriptors;
+mod http;
+mod origin;
+mod registrations;
+mod registry;
+mod rivals;
+mod rules;
+mod searches;
+mod serving;
+mod tables;
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use generator::Generator;
-use living::cards::{CARDS_OF_DOMAIN, changed_card, revised};
-use living::origin::{self, Origin};
-use living::registrations::{self, Spare};
-use living::registry::{Registry, Sources};
-use living::rivals::{self, Rival};
-use living::searches::{self, Ages, Figures};
-use living::tables::{self, Target, number, row};
-use living::{answers, child, descriptors, rules, serving};
-use report::size;
+use super::generator::Generator;
+use super::report::size;
+use cards::{CARDS_OF_DOMAIN, changed_card, revised};
+use origin::Origin;
+use registrations::Spare;
+use registry::{Registry, Sources};
+use rivals::Rival;
+use searches::{Ages, Figures};
 use serde_json::json;
+use tables::{Target, number, row};
 use tempfile::TempDir;
 
 /// Parts that are measured by default.
@@ -65,8 +58,7 @@ const AT_LAST_SIZE: [&str; 3] = ["answers", "registrations", "rules"];
 /// New agents that come one by one, beside the changed ones.
 const NEW_AGENTS: usize = 200;
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     if let Some((role, settings)) = child::role() {
         match role.as_str() {
             "registry" => serving::run(&settings).await,

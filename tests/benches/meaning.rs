@@ -5,22 +5,6 @@
 //! speed of a search does not depend on the values. Encoding is measured with the model in the folder
 //! `A2A_REGISTRY_TEST_MODEL`, else with one of MiniLM-L6's shape and random weights; the agents of a registry of
 //! `BENCH_CARDS` (1000) cards are embedded with it during searches.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod generator;
-mod load;
-mod report;
-mod shape;
-mod stock;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
@@ -29,6 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::generator::Generator;
+use super::load::{Load, Measured};
+use super::report::{figure, head, line, median, size};
+use super::stock::Stock;
 use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
 use a2a_registry_search::vectors::{
     AgentVectors, MAX_CODES, MAX_NEAREST, SlotBits, VectorChange, Vectors,
@@ -40,10 +28,6 @@ use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
 use async_trait::async_trait;
-use generator::Generator;
-use load::{Load, Measured};
-use report::{figure, head, line, median, size};
-use stock::Stock;
 use uuid::Uuid;
 
 /// Agents whose vectors are stored together.
@@ -51,8 +35,7 @@ const GROUP: usize = 1000;
 /// Words per query; with fewer, full text comes before semantic results.
 const WORDS: usize = 4;
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     // The scan comes first: memory that other benches free later would be subtracted from its figure.
     scan(
         size("BENCH_AGENTS", 1_000_000),

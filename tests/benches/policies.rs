@@ -3,20 +3,6 @@
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first. `BENCH_QUERIES` (500) distinct queries make one run of a
 //! side, and `BENCH_PAIRS` (5) runs of each side are taken in turns.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod generator;
-mod report;
-mod stock;
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -24,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::generator::Generator;
+use super::report::{figure, head, line, median, size};
+use super::stock::Stock;
 use a2a_registry_api::{NewPolicies, NewPolicy};
 use a2a_registry_domain::role::{Role, Roles};
 use a2a_registry_policy::{Action, AgentFacts, PolicySet, PolicyText, Principal};
@@ -35,9 +24,6 @@ use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::policy_switch::follow_newest;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
-use generator::Generator;
-use report::{figure, head, line, median, size};
-use stock::Stock;
 use uuid::Uuid;
 
 /// Groups that policies name.
@@ -152,8 +138,7 @@ fn p99(mut took: Vec<f64>) -> f64 {
     took.get(took.len() * 99 / 100).copied().unwrap_or_default()
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 100_000);
     let count = size("BENCH_QUERIES", 500);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);

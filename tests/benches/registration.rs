@@ -3,22 +3,11 @@
 //! `BENCH_URLS` (4000) URLs are registered by each side, of domains with one card and of domains with eight, by an account with
 //! limits; before each pair as many are registered already, since what an account has is counted. `BENCH_PAIRS` (3) pairs are
 //! run. `BENCH_WAITING` (60000) visits wait in the second part.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod report;
-mod stock;
 
 use std::time::{Duration, Instant};
 
+use super::report::{cpu_of_process, figure, head, line, median, size};
+use super::stock::{ADMIN, SUFFIX, Stock};
 use a2a_registry_api::limits::MAX_REGISTRATIONS;
 use a2a_registry_api::{NewToken, Registration};
 use a2a_registry_domain::role::Role;
@@ -28,8 +17,6 @@ use a2a_registry_server::caller::Caller;
 use a2a_registry_server::crawl::job::visits_lease;
 use a2a_registry_server::domains::register::register;
 use a2a_registry_server::domains::register_bulk::register_all;
-use report::{cpu_of_process, figure, head, line, median, size};
-use stock::{ADMIN, SUFFIX, Stock};
 
 /// An hour, in microseconds: longer than the bench.
 const LEASE: i64 = 3_600_000_000;
@@ -142,8 +129,7 @@ async fn leases(waiting: usize, rounds: usize) {
     stock.close().await;
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let (count, pairs) = (size("BENCH_URLS", 4_000), size("BENCH_PAIRS", 3));
     head("registration", "registrations a second");
     registrations(count, pairs, 1).await;

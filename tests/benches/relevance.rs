@@ -5,32 +5,21 @@
 //! and in semantic mode. `A2A_REGISTRY_RELEVANCE_MISSES` prints every query whose first hit is wrong. `BENCH_SETS` names
 //! the collections to run, separated by commas: `own`, `languages`, `tuned-on` and `set-aside` (the halves of the
 //! questions to real cards) and `held-out`. Whoever tunes the ranking looks at `tuned-on` alone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
 
 #[path = "../relevance/mod.rs"]
-mod relevance;
-mod report;
-mod stock;
+mod collections;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use super::report::size;
 use a2a_registry_embed::{Embedder, Encoder, EncoderOptions};
-use relevance::{JudgedQuery, Trial, held_out, languages, own, real};
-use report::size;
+use collections::{JudgedQuery, Trial, held_out, languages, own, real};
 
 /// The modes without a model and with one.
 const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let model = model();
     if is_wanted("own") {
         let own = own();

@@ -2,21 +2,12 @@
 //! to be decided and indexed then; and that nothing is found in between that the rules forbid.
 //!
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod generator;
-mod report;
-mod stock;
 
 use std::time::Instant;
 
+use super::generator::Generator;
+use super::report::{figure, head, line, size};
+use super::stock::{SUFFIX, Stock};
 use a2a_registry_api::AgentList;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_server::caller::Caller;
@@ -26,9 +17,6 @@ use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
 use a2a_registry_server::search::indexing::{index_anew, index_next};
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
-use generator::Generator;
-use report::{figure, head, line, size};
-use stock::{SUFFIX, Stock};
 use tokio_util::sync::CancellationToken;
 
 /// A change of the rules.
@@ -82,8 +70,7 @@ async fn decided(app: &Context) -> (f64, f64) {
     (decided, began.elapsed().as_secs_f64())
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 100_000);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;

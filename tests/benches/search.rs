@@ -4,28 +4,17 @@
 //! `BENCH_AGENTS` (100000) agents are generated and ingested first, which is measured too. `BENCH_SECONDS` (2) is the
 //! length of one run against the bare server, `BENCH_QUERIES` (1000) the number of distinct queries per run, and
 //! `BENCH_PAIRS` (5) the number of runs of each side, taken in turns.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod bare;
-mod generator;
-mod load;
-mod report;
-mod stock;
 
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::bare::Bare;
+use super::generator::Generator;
+use super::load::{Load, Measured};
+use super::report::{figure, head, line, median, size};
+use super::stock::Stock;
 use a2a_registry_api::HitFields;
 use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
 use a2a_registry_server::caller::Caller;
@@ -36,11 +25,6 @@ use a2a_registry_server::search::indexing::index_anew;
 use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_server::search::search;
 use actix_web::web::Bytes;
-use bare::Bare;
-use generator::Generator;
-use load::{Load, Measured};
-use report::{figure, head, line, median, size};
-use stock::Stock;
 use tantivy::TantivyDocument;
 use tantivy::collector::{Count, TopDocs};
 
@@ -70,8 +54,7 @@ impl Queries {
     }
 }
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let agents = size("BENCH_AGENTS", 100_000);
     let generator = Generator::new(size("BENCH_SEED", 1) as u64);
     let stock = Stock::new().await;

@@ -4,16 +4,6 @@
 //! `BENCH_MESSAGES` (5000) messages and `BENCH_EVENTS` (50000) events make one run of a side, and `BENCH_PAIRS` (7) runs of each side
 //! are taken in turns; `BENCH_STARTS` (30) processes are started, of the program that `A2A_REGISTRY_BIN` names, or else of the one
 //! beside this bench.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its figures are rough"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
-
-mod report;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -21,11 +11,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
+use super::report::{figure, head, line, median, size};
 use a2a_client::{Agent, EventKind, Message, SendOptions};
 use actix_web::web::{self, Bytes};
 use actix_web::{App, HttpResponse, HttpServer};
 use futures::StreamExt as _;
-use report::{figure, head, line, median, size};
 use serde_json::{Value, json};
 
 /// Events of one stream.
@@ -41,7 +31,7 @@ struct Answers {
     arrived: Sender<Instant>,
 }
 
-fn main() {
+pub fn run() {
     let (sender, arrived) = channel();
     let base = serve(sender);
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -4,24 +4,15 @@
 //! folder), `CRAWL_STEP` (30) the seconds by which time advances in one step, `CRAWL_CONCURRENCY` (512) the maximum number
 //! of concurrent visits, `CRAWL_SEED` (1) the seed of the origins, and `CRAWL_HOURLY` (120) the number of origins in a
 //! thousand that send `max-age=3600`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a bench fails by panicking"
-)]
-#![allow(dead_code, reason = "each bench uses a part of what they share")]
 
-mod report;
 #[path = "../virtual_crawl/mod.rs"]
-mod virtual_crawl;
+mod simulation;
 
-use report::size;
+use super::report::size;
+use simulation::{Scenario, crawl};
 use time::Duration;
-use virtual_crawl::{Scenario, crawl};
 
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let scenario = Scenario {
         database: std::env::var("CRAWL_DATABASE").ok(),
         domains: size("CRAWL_DOMAINS", 2_000) as u64,

@@ -37,6 +37,7 @@ impl Child {
     /// Starts this program in a role, and waits for its first line.
     pub fn start(role: &'static str, settings: &Value) -> (Self, Value) {
         let mut process = Command::new(std::env::current_exe().unwrap())
+            .arg("living")
             .env(ROLE, role)
             .env(SETTINGS, settings.to_string())
             .stdin(Stdio::piped())
