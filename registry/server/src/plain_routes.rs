@@ -24,7 +24,8 @@ use crate::reviews::{
     feed_routes as feeds, list_page as review_list_page, page as review_page, report_page,
     waiting_page,
 };
-use crate::search::{page as search_page, saved_routes as saved_searches};
+use crate::search::page as search_page;
+use crate::search::page::saved as saved_searches;
 
 /// Functions that mount the routes, and [`PLAIN_ROUTES`], by which other methods of their paths are refused.
 macro_rules! plain_routes {

@@ -9,8 +9,7 @@ use crate::commit::ledger::Ledger;
 use crate::commit::publish::commit_ledger;
 use crate::context::Context;
 use crate::error::Result;
-use crate::http::refusals::SIGN_IN_LOG;
-use crate::memory::refusals::{RefusalCount, RefusalSummary};
+use crate::memory::refusals::{RefusalCount, RefusalSummary, SIGN_IN_LOG};
 
 /// The subject of the event for all networks that have none of their own.
 const OTHERS: &str = "other networks";

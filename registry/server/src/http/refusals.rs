@@ -5,8 +5,7 @@ use actix_web::HttpRequest;
 use crate::http::client_address::client_address;
 use crate::http::problem::Problem;
 use crate::http::state::state;
-
-pub(crate) const SIGN_IN_LOG: &str = "sign_in";
+use crate::memory::refusals::SIGN_IN_LOG;
 
 /// Records the refusal of a credential or a sign-in, if that is the problem. Nothing is written to the database here.
 pub(crate) fn record_refusal(request: &HttpRequest, problem: &Problem) {

@@ -7,8 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use a2a_crawler::network::block_of;
 use a2a_registry_domain::timestamp::Timestamp;
 use ipnet::IpNet;
-
 use crate::error::RefusalReason;
+
+/// The target of log lines about refused credentials and sign-ins.
+pub(crate) const SIGN_IN_LOG: &str = "sign_in";
 
 /// Networks that are counted separately within a minute.
 const MAX_NETWORKS: usize = 1_000;

@@ -1,22 +1,13 @@
-//! Handlers of saved searches, of the API and of pages.
+//! Handlers of saved searches.
 
 use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, delete, get, post};
-use serde::Deserialize;
 
-use crate::error::AppError;
 use crate::http::answer::{self, Answer};
 use crate::http::auth::{Read, Require};
 use crate::http::body::Body;
-use crate::http::forms::{FormFields, FormOf};
 use crate::http::path::SearchId;
-use crate::http::problem::Problem;
-use crate::pages::confirm::{ConfirmPage, Confirmation};
-use crate::pages::frame::Frame;
-use crate::pages::page;
-use crate::pages::text::{self, BLOCK, LINE};
-use crate::search::page::searched;
 use crate::search::saved;
 
 /// List the caller's saved searches
@@ -53,76 +44,4 @@ pub async fn saved_search_put(caller: Require<Read>, new: Body<NewSavedSearch>) 
 pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> Answer {
     saved::saved_search_delete(&caller.context, &caller, search.0).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct SaveForm {
-    name: String,
-    query: String,
-}
-
-impl FormFields for SaveForm {}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct DeleteForm {
-    id: String,
-    confirm: Confirmation,
-}
-
-impl FormFields for DeleteForm {}
-
-/// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
-/// input.
-pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
-    let new = NewSavedSearch {
-        name: form.fields.name.trim().to_owned(),
-        query: form.fields.query.clone(),
-    };
-    let saved = saved::saved_search_put(&form.context, &form.visitor.caller, &new).await;
-    let problem = match saved {
-        Ok(_) => return Ok(to_account()),
-        Err(error) => Problem::from(error),
-    };
-    let (_, found) = searched(&form.context, &form.visitor, &new.query).await;
-    let Some(found) = found.with_save_refused(&problem, form.fields.name) else {
-        return Err(problem);
-    };
-    crate::pages::log(&problem);
-    Ok(page(problem.kind().status, &found))
-}
-
-/// Deletes a saved search of the signed-in visitor, once confirmed.
-pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
-    let missing = || AppError::no_saved_search(&form.fields.id);
-    let id = form.fields.id.parse().map_err(|_| missing())?;
-    let caller = &form.visitor.caller;
-    if form.fields.confirm.is_given() {
-        saved::saved_search_delete(&form.context, caller, id).await?;
-        return Ok(to_account());
-    }
-    let own = saved::saved_search_list(&form.context, caller)
-        .await?
-        .searches;
-    let search = own.into_iter().find(|search| search.id == id);
-    let search = search.ok_or_else(missing)?;
-    let name = text::line(&search.name, LINE);
-    let confirmation = ConfirmPage {
-        frame: Frame::of(form.context.config(), "account", &form.visitor),
-        title: format!("Delete the saved search {name}"),
-        losses: vec![text::line(
-            &format!("The saved search {name}: {}", search.query),
-            BLOCK,
-        )],
-        action: "/account/searches/delete".to_owned(),
-        fields: vec![("id", id.to_string())],
-        button: "Delete the saved search",
-        back: "/account#searches".to_owned(),
-    };
-    Ok(page(StatusCode::OK, &confirmation))
-}
-
-fn to_account() -> HttpResponse {
-    crate::pages::see_other("/account#searches")
 }

@@ -6,6 +6,7 @@ pub(crate) mod home;
 mod links;
 mod parts;
 pub(crate) mod providers;
+pub(crate) mod saved;
 #[cfg(test)]
 mod tests;
 
