@@ -3,18 +3,18 @@
 use a2a_registry_api::{
     AccountPatch, AgentPatch, GroupMembers, NewAccount, NewWaiver, Registration,
 };
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::accounts::people::{account_create, account_patch};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::policies::job::round;
+use a2a_registry_core::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::search::policy_switch::follow_newest;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::accounts::people::{account_create, account_patch};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::policies::job::round;
-use a2a_registry_server::policies::waivers::{WaiverQuery, waiver_end, waiver_grant, waiver_list};
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::search::policy_switch::follow_newest;
 use time::Duration;
 use uuid::Uuid;
 

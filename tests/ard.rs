@@ -10,13 +10,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, AgentPatch};
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::metrics::Metrics;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::metrics::Metrics;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -3,22 +3,22 @@
 use a2a_registry_api::{
     AccountPatch, Act, NewAccount, NewGeneration, NewToken, Review, ReviewDecision,
 };
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::people::{account_create, account_patch};
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::reviews::break_glass::break_glass;
+use a2a_registry_core::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_core::reviews::glass_restored::end_break_glasses;
+use a2a_registry_core::reviews::recertification::{agent_recertify, pass_terms};
+use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::reviews::waiting::waiting;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Hold;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::people::{account_create, account_patch};
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::error::{AppError, ErrorKind};
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::reviews::break_glass::break_glass;
-use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
-use a2a_registry_server::reviews::glass_restored::end_break_glasses;
-use a2a_registry_server::reviews::recertification::{agent_recertify, pass_terms};
-use a2a_registry_server::reviews::resuming::agent_resume;
-use a2a_registry_server::reviews::waiting::waiting;
 use time::Duration;
 use uuid::Uuid;
 
@@ -435,7 +435,7 @@ async fn what_others_approve_meanwhile_stays(url: &str) {
     let new = NewGeneration {
         reason: "sold".into(),
     };
-    a2a_registry_server::domains::generation::domain_new_generation(
+    a2a_registry_core::domains::generation::domain_new_generation(
         &stage.app,
         &stage.admin,
         "a.dev",

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_registry_api::Vouch;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::crawl::job::visits_lease;
+use a2a_registry_core::domains::acts::{domain_recrawl, domain_vouch};
+use a2a_registry_core::visits::leasing::visits_give_back;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::domains::acts::{domain_recrawl, domain_vouch};
-use a2a_registry_server::visits::leasing::visits_give_back;
 use a2a_registry_store::entity::{domain, proof, source};
 use a2a_registry_store::{Handle as _, domains};
 use sea_orm::EntityTrait as _;

@@ -7,26 +7,26 @@ use a2a_registry_api::limits::{MAX_AUDIENCE, MAX_COLLECTIONS, MAX_OWNERS};
 use a2a_registry_api::{
     AgentPatch, Collection, CollectionContent, GroupMembers, NewAccount, NewToken,
 };
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::groups::{group_delete, group_put};
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::people::account_create;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::agents::memberships::agent_collections;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::views::agent_show;
+use a2a_registry_core::collections::acts::{
+    collection_delete, collection_list, collection_make, collection_put, collection_show,
+};
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use a2a_registry_core::search::{lookup, search, suggest};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::ownership::DomainState;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::{group_delete, group_put};
-use a2a_registry_server::accounts::people::account_create;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::memberships::agent_collections;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::collections::acts::{
-    collection_delete, collection_list, collection_make, collection_put, collection_show,
-};
-use a2a_registry_server::error::{AppError, ErrorKind};
-use a2a_registry_server::identity::account_of;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use a2a_registry_server::search::{lookup, search, suggest};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::agents::agents_of;
 use a2a_registry_store::domains;

@@ -8,7 +8,7 @@ mod sweep;
 
 use a2a_registry_api::Hit;
 use a2a_registry_domain::facet::Facet;
-use a2a_registry_server::openapi::operations::{Operation, all as operations};
+use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 

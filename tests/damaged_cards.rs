@@ -1,16 +1,16 @@
 //! Stored cards whose bytes are not those of their digest any more (docs/model.md#storage).
 
+use a2a_registry_core::agents::cards::{agent_card, agent_card_as};
+use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::crawl::derivation::derive_again;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::health::damaged_cards::report_damaged_cards;
+use a2a_registry_core::health::readiness::readiness;
+use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
-use a2a_registry_server::agents::cards::{agent_card, agent_card_as};
-use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::crawl::derivation::derive_again;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::events::list::events_after;
-use a2a_registry_server::health::damaged_cards::report_damaged_cards;
-use a2a_registry_server::health::readiness::readiness;
-use a2a_registry_server::reviews::queue::review_show;
 use a2a_registry_store::entity::{body, version};
 use a2a_registry_store::{Handle as _, Store};
 use sea_orm::ActiveValue::Set;
@@ -18,14 +18,13 @@ use sea_orm::{ColumnTrait as _, EntityTrait as _, QueryFilter as _};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::support::both_databases;
-use crate::support::cards;
 use crate::support::database::options;
 use crate::support::feed::seq;
 use crate::support::origin::{Origin, OriginReply};
 use crate::support::program::{assert_ended, text};
 use crate::support::setup::Setup;
 use crate::support::stage::{OriginAnswer, Stage, card};
+use crate::support::{both_databases, cards};
 
 /// What somebody has written into the database in the place of an approved card.
 const EVIL: &[u8] = br#"{"name":"Evil","url":"https://evil.agents-test.com/"}"#;
@@ -74,7 +73,7 @@ async fn failures(stage: &Stage, agent: Uuid, digest: &str) -> Vec<Option<ErrorK
             .map(drop),
         agent_diff(app, &anyone, &id, &query).await.map(drop),
     ];
-    let kind = |error: a2a_registry_server::error::AppError| {
+    let kind = |error: a2a_registry_core::error::AppError| {
         assert!(!error.public.contains("sha256"), "{}", error.public);
         assert!(!error.public.contains(&id), "{}", error.public);
         error.kind

@@ -1,18 +1,18 @@
 //! Deprecation: its replacement is told to whom may see that agent, and its date changes nothing by itself, on both engines.
 
 use a2a_registry_api::{Act, AgentList, AgentPatch, Deprecate};
+use a2a_registry_core::agents::acts::{
+    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
+};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_core::search::{lookup, search};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_server::agents::acts::{
-    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
-};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
-use a2a_registry_server::search::{lookup, search};
 use time::Duration;
 use uuid::Uuid;
 

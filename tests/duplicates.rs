@@ -1,13 +1,13 @@
 //! Duplicates in the whole registry: grouped for each caller, page by page, and by nothing that a copy can choose.
 
 use a2a_registry_api::{Act, AgentList};
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::reviews::queue::review_show;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
 use crate::support::both_databases;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::reviews::resuming::agent_resume;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::timestamp::Timestamp;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::reviews::resuming::agent_resume;
 use a2a_registry_store::Store;
 use a2a_registry_store::events::{NewEvent, events_after, highest_seq};
 use a2a_registry_store::settings::setting_get;

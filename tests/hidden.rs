@@ -4,26 +4,24 @@
 use a2a_registry_api::{
     AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewReport, Registration,
 };
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::agents::views::{FindingsQuery, agent_findings, agent_show, agent_versions};
+use a2a_registry_core::collections::acts::{collection_put, collection_show};
+use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::policies::decide::decide;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::reviews::reporting::agent_report;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_server::agents::views::{
-    FindingsQuery, agent_findings, agent_show, agent_versions,
-};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::collections::acts::{collection_put, collection_show};
-use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::{AppError, ErrorKind};
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::policies::decide::decide;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::reviews::reporting::agent_report;
 use a2a_registry_store::Handle as _;
 use a2a_registry_store::statements::statements_of;
 use sea_orm::ConnectionTrait as _;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::HitFields;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::search::query::{LookupQuery, SearchQuery};
-use a2a_registry_server::search::{lookup, search};
+use a2a_registry_core::search::query::{LookupQuery, SearchQuery};
+use a2a_registry_core::search::{lookup, search};
+use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 
 use crate::support::both_databases;

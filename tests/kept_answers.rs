@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::{Act, Agent, AgentPatch, NewToken, Recrawl};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::acts::domain_recrawl;
+use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::reviews::resuming::agent_resume;
 use time::Duration;
 
 use crate::support::both_databases;

@@ -2,17 +2,17 @@
 //! or rests, on both databases and in every replica.
 
 use a2a_registry_api::{AccountPatch, NewToken, Token};
+use a2a_registry_core::accounts::authentication::{authenticate, authenticate_session};
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::people::{account_patch, account_show};
+use a2a_registry_core::accounts::tokens::{token_create, token_list};
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::providers::{EntryRefusal, Holder};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_server::accounts::people::{account_patch, account_show};
-use a2a_registry_server::accounts::sessions::{SessionClient, session_begin};
-use a2a_registry_server::accounts::tokens::{token_create, token_list};
-use a2a_registry_server::authentication::{authenticate, authenticate_session};
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::events::list::events_after;
-use a2a_registry_server::identity::account_of;
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::{EntryRefusal, Holder};
+use a2a_registry_http::sessions::{SessionClient, session_begin};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::feed;
 use a2a_registry_store::feeds::feed_of;

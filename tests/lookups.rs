@@ -1,13 +1,13 @@
 //! Look-ups show each caller what the agent itself shows it: what is not listed to the few who see it, and to nobody else.
 
 use a2a_registry_api::{Act, Registration};
+use a2a_registry_core::agents::acts::{agent_retire, agent_suspend};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::lookup;
+use a2a_registry_core::search::query::LookupQuery;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::agents::acts::{agent_retire, agent_suspend};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::lookup;
-use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::entity::agent;
 use uuid::Uuid;
 

@@ -7,15 +7,15 @@ mod program;
 use std::sync::{Arc, Mutex};
 
 use a2a_registry_api::{Act, AgentList};
-use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::embedding::{
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::meaning::embedding::{
     Embedding, EmbeddingStep, embedding_open, embedding_step, models_forget_but,
 };
-use a2a_registry_server::meaning::meaning_progress;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
+use a2a_registry_core::meaning::meaning_progress;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_embed::{EmbedError, Embedder, ModelInfo, TextKind};
 use a2a_registry_store::vectors;
 use async_trait::async_trait;
 use uuid::Uuid;

@@ -29,15 +29,15 @@ use std::sync::Arc;
 
 use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::{Deprecate, DomainView, NewToken, Registration};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::register;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::ownership::verify::{check_lease, check_run};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::register;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::error::AppError;
-use a2a_registry_server::ownership::verify::{check_lease, check_run};
 use time::Duration;
 use uuid::Uuid;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
 use crate::support::both_databases;

@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 
 use a2a_registry_api::limits::{MAX_MEMBERS, MAX_SESSIONS, MAX_TOKENS};
 use a2a_registry_api::{AccountPatch, GroupMembers, NewAccount, NewToken};
+use a2a_registry_core::accounts::authentication::{authenticate, authenticate_session};
+use a2a_registry_core::accounts::groups::{group_list, group_put, group_show};
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::people::{account_create, account_list, account_patch, me};
+use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::events::list::{event_list, events_after};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::providers::{Entry, Holder};
+use a2a_registry_core::visibility::caller::{Caller, Credential};
 use a2a_registry_domain::role::{Permission, Role};
-use a2a_registry_server::accounts::attempts::AnsweredAttempt;
-use a2a_registry_server::accounts::groups::{group_list, group_put, group_show};
-use a2a_registry_server::accounts::people::{account_create, account_list, account_patch, me};
-use a2a_registry_server::accounts::sessions::{
+use a2a_registry_http::sessions::attempts::AnsweredAttempt;
+use a2a_registry_http::sessions::{
     SessionClient, session_begin, session_begin_with_provider, session_list, session_revoke,
 };
-use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
-use a2a_registry_server::authentication::{authenticate, authenticate_session};
-use a2a_registry_server::caller::{Caller, Credential};
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::events::list::{event_list, events_after};
-use a2a_registry_server::identity::account_of;
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::providers::{Entry, Holder};
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group, group_member};
 use a2a_registry_store::groups::groups_of;

@@ -7,31 +7,31 @@ use a2a_registry_api::{
     AgentList, AgentPatch, CollectionContent, DecisionRequest, GroupMembers, NewAccount,
     NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases, Registration,
 };
-use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::accounts::people::account_create;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::similar::{SimilarQuery, agent_similar};
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::collections::acts::{collection_delete, collection_put};
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::policies::decide::decide;
-use a2a_registry_server::policies::preview::policies_preview;
-use a2a_registry_server::policies::sets::{
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::accounts::people::account_create;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::similar::{SimilarQuery, agent_similar};
+use a2a_registry_core::collections::acts::{collection_delete, collection_put};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::policies::decide::decide;
+use a2a_registry_core::policies::preview::policies_preview;
+use a2a_registry_core::policies::sets::{
     PoliciesQuery, policies_put, policies_show, policy_history,
 };
-use a2a_registry_server::policies::testing::policies_test;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::reviews::queue::review_show;
-use a2a_registry_server::search::indexing::index_next;
-use a2a_registry_server::search::policy_switch::follow_newest;
-use a2a_registry_server::search::query::{LookupQuery, SearchQuery, SuggestQuery};
-use a2a_registry_server::search::{listed_agents, lookup, search, suggest};
+use a2a_registry_core::policies::testing::policies_test;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::search::indexing::index_next;
+use a2a_registry_core::search::policy_switch::follow_newest;
+use a2a_registry_core::search::query::{LookupQuery, SearchQuery, SuggestQuery};
+use a2a_registry_core::search::{listed_agents, lookup, search, suggest};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Role;
 use uuid::Uuid;
 
 use crate::support::both_databases;

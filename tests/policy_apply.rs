@@ -1,14 +1,14 @@
 //! Policy sets that would take every agent from view are made on purpose alone, on both databases.
 
 use a2a_registry_api::{AgentPatch, GroupMembers, NewPolicies};
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::policies::preview::policies_preview;
+use a2a_registry_core::policies::sets::policies_put;
+use a2a_registry_core::precondition::Precondition;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::policies::preview::policies_preview;
-use a2a_registry_server::policies::sets::policies_put;
-use a2a_registry_server::precondition::Precondition;
 
 use crate::policies::{OPEN, caller, policies};
 use crate::support::both_databases;

@@ -1,18 +1,18 @@
 //! Policies tried before they decide: dry runs, previews and cases, on both databases.
 
 use a2a_registry_api::{AgentPatch, GroupMembers, PolicyCase, PolicyCases};
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::policies::dry_run::policy_dry_run;
+use a2a_registry_core::policies::job::round;
+use a2a_registry_core::policies::preview::policies_preview;
+use a2a_registry_core::policies::testing::policies_test;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::policies::dry_run::policy_dry_run;
-use a2a_registry_server::policies::job::round;
-use a2a_registry_server::policies::preview::policies_preview;
-use a2a_registry_server::policies::testing::policies_test;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::dry_runs::dry_run_changes_of;
 use a2a_registry_store::entity::dry_run_change;
 use time::Duration;

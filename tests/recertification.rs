@@ -1,18 +1,18 @@
 //! Recertification: an approval ends, and the content is approved again or goes, on both engines (docs/governance.md).
 
 use a2a_registry_api::{Act, Review, ReviewDecision};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list};
+use a2a_registry_core::reviews::recertification::{agent_recertify, pass_terms};
+use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::reviews::waiting::waiting;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::timestamp::{MINUTE, Timestamp};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
-use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list};
-use a2a_registry_server::reviews::recertification::{agent_recertify, pass_terms};
-use a2a_registry_server::reviews::resuming::agent_resume;
-use a2a_registry_server::reviews::waiting::waiting;
 use time::Duration;
 use uuid::Uuid;
 

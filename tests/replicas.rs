@@ -4,11 +4,10 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::search;
-use a2a_registry_server::search::query::{SearchQuery, SuggestQuery};
-use a2a_registry_server::search::{listed_agents, suggest};
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::search::query::{SearchQuery, SuggestQuery};
+use a2a_registry_core::search::{self, listed_agents, suggest};
+use a2a_registry_core::visibility::caller::Caller;
 use serde_json::Value;
 
 use crate::support::both_databases;

@@ -3,16 +3,16 @@
 use a2a_registry_api::{
     GroupMembers, NewAccount, NewPolicies, NewPolicy, NewToken, PolicyCase, PolicyCases,
 };
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::accounts::people::account_create;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::policies::sets::policies_put;
+use a2a_registry_core::policies::testing::policies_test;
+use a2a_registry_core::precondition::Precondition;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::groups::group_put;
-use a2a_registry_server::accounts::people::account_create;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::error::ErrorKind;
 use a2a_registry_server::offline::reserved_names;
-use a2a_registry_server::policies::sets::policies_put;
-use a2a_registry_server::policies::testing::policies_test;
-use a2a_registry_server::precondition::Precondition;
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::entity::{account, account_group};
 use a2a_registry_store::groups::ADMIN_ORIGIN;

@@ -7,23 +7,23 @@ use a2a_registry_api::{
     AccountPatch, BulkDecision, BulkDecisionItem, NewAccount, NewComment, NewReport, NewToken,
     Registration, Review, ReviewDecision, Seen,
 };
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::people::{account_create, account_patch};
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::reviews::bulk::review_decide_all;
+use a2a_registry_core::reviews::deciding::{approval_withdraw, review_approve, review_reject};
+use a2a_registry_core::reviews::notes::comment_add;
+use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list, review_show};
+use a2a_registry_core::reviews::reporting::agent_report;
+use a2a_registry_core::reviews::waiting::{news_seen, waiting};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::people::{account_create, account_patch};
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::paging::PageRequest;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::reviews::bulk::review_decide_all;
-use a2a_registry_server::reviews::deciding::{approval_withdraw, review_approve, review_reject};
-use a2a_registry_server::reviews::notes::comment_add;
-use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list, review_show};
-use a2a_registry_server::reviews::reporting::agent_report;
-use a2a_registry_server::reviews::waiting::{news_seen, waiting};
 use a2a_registry_store::entity::{review, review_approval};
 use a2a_registry_store::reviews::review_by_id;
 use futures::future::join_all;

@@ -2,12 +2,12 @@
 
 use a2a_registry_api::AgentPatch;
 use a2a_registry_api::limits::MAX_COLLECTIONS_OF_AGENT;
+use a2a_registry_core::agents::views::agent_show;
+use a2a_registry_core::collections::acts::collection_delete;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::precondition::Precondition;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::agents::views::agent_show;
-use a2a_registry_server::collections::acts::collection_delete;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::precondition::Precondition;
 
 use crate::collections::{account, content, give, group, patch, put, shows, signed_in};
 use crate::support::both_databases;

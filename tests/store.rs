@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use a2a_registry_api::{Act, NewToken, ReviewDecision};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_core::agents::acts::{agent_retire, agent_suspend};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::CoverageLevel;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
-use a2a_registry_server::agents::acts::{agent_retire, agent_suspend};
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::network::Network;
-use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_server::start::start_registry;
 use a2a_registry_store::domains::domains_by_ids;
 use a2a_registry_store::entity::{agent, body, token, version};
 use a2a_registry_store::settings::setting_get;
@@ -358,7 +358,7 @@ async fn exactly_one_process_makes_the_admin_token_on_postgres() {
         config.search.writer_megabytes = 15;
         let clock = Arc::new(a2a_crawler::SystemClock);
         let network = Network::none(&config, clock.clone()).unwrap();
-        tokio::spawn(Context::build(
+        tokio::spawn(start_registry(
             config,
             clock,
             Arc::new(SystemEntropy::default()),

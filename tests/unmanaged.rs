@@ -1,13 +1,13 @@
 //! Agents that nobody answers for: found by a filter, counted, and no longer among them once somebody does.
 
 use a2a_registry_api::{AgentPatch, Registration};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Registration as Admission;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::config::Registration as Admission;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};

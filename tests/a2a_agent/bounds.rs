@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use a2a_registry_core::config::Config;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::task_state::TaskState;
-use a2a_registry_server::config::Config;
 use a2a_registry_store::a2a_tasks::{self, TaskColumns};
 use futures::future::join_all;
 use reqwest::Method;

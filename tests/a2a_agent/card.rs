@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use a2a_card::{KeySet, Severity, VerificationResult, all_findings, parse, verify};
-use a2a_registry_server::config::Config;
+use a2a_registry_core::config::Config;
 use futures::future::join_all;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};

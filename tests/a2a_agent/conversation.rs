@@ -1,7 +1,7 @@
 //! Conversations by 1.0: the three skills, pages, questions, streams, and what must not be seen.
 
+use a2a_registry_core::config::Config;
 use a2a_registry_domain::lifecycle::Visibility;
-use a2a_registry_server::config::Config;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use a2a_registry_server::config::Config;
+use a2a_registry_core::config::Config;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

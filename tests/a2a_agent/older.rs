@@ -1,6 +1,6 @@
 //! 0.3 over JSON-RPC, as its kit and its inspector look at it.
 
-use a2a_registry_server::config::Config;
+use a2a_registry_core::config::Config;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;

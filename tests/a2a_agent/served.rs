@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use a2a_registry_api::AgentPatch;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::metrics::Metrics;
 use a2a_registry_domain::lifecycle::Visibility;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::metrics::Metrics;
 use a2a_registry_server::serve;
 use a2a_registry_store::a2a_tasks;
 use a2a_registry_store::agents::agents_by_ids;

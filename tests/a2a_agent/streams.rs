@@ -1,11 +1,11 @@
 //! Streams of tasks: how many, how long, for whom, and what is sent where nothing happens.
 
 use a2a_registry_api::{CreatedToken, NewToken};
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::providers::{EntryRefusal, Holder};
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::tokens::{token_create, token_revoke};
-use a2a_registry_server::config::Config;
-use a2a_registry_server::identity::account_of;
-use a2a_registry_server::providers::{EntryRefusal, Holder};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use time::Duration;

@@ -1,8 +1,11 @@
 //! Tasks: whose they are, how many and how long, their list, their end, and that replicas share them.
 
+use a2a_registry_api::NewToken;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::health::housekeeping::housekeep;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::health::housekeeping::housekeep;
+use a2a_registry_store::Handle as _;
 use a2a_registry_store::entity::a2a_task;
 use reqwest::{Method, Response, StatusCode};
 use sea_orm::EntityTrait as _;
@@ -15,9 +18,6 @@ use crate::collections::account;
 use crate::support::both_databases;
 use crate::support::database::Database;
 use crate::support::waiting::eventually;
-use a2a_registry_api::NewToken;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_store::Handle as _;
 
 both_databases!(
     tasks_are_of_their_caller_alone,

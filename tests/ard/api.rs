@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use a2a_registry_api::NewToken;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::config::Config;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::Config;
 use reqwest::Method;
 use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_registry_server::config::{AllowPorts, Config, PeerConfig};
+use a2a_registry_core::config::{AllowPorts, Config, PeerConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ async fn registries_in_a_ring_find_each_others_agents_once() {
         hold: None,
     };
     let (app, admin) = (&registry.stage.app, &registry.stage.admin);
-    a2a_registry_server::agents::acts::agent_suspend(app, admin, &id.to_string(), &act)
+    a2a_registry_core::agents::acts::agent_suspend(app, admin, &id.to_string(), &act)
         .await
         .unwrap();
     let mut body = body;

@@ -125,7 +125,7 @@ async fn the_catalog_is_one_for_everybody(url: &str) {
         reason: "a test".into(),
         hold: None,
     };
-    a2a_registry_server::agents::acts::agent_suspend(
+    a2a_registry_core::agents::acts::agent_suspend(
         &registry.stage.app,
         &registry.stage.admin,
         &id.to_string(),

@@ -7,21 +7,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_server::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+
 use super::bare::Bare;
 use super::generator::Generator;
 use super::load::{Load, Measured};
 use super::report::{head, line, median, size};
 use super::stock::Stock;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
-use actix_web::web::Bytes;
 
 pub async fn run() {
     let agents = size("BENCH_AGENTS", 1_000);

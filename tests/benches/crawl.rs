@@ -14,21 +14,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
+use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
+use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
+use a2a_registry_core::visits::leasing::wake_crawler;
+use a2a_registry_server::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+use futures::StreamExt;
+use tokio::sync::Notify;
+use url::Url;
+
 use super::bare::Bare;
 use super::generator::Generator;
 use super::here::Here;
 use super::report::{figure, head, line, median, size};
 use super::stock::{SUFFIX, Stock};
-use a2a_crawler::fetch::{FetchLimits, Fetcher, FetcherConfig};
-use a2a_crawler::guard::{AllowPorts, Guard, GuardConfig};
-use a2a_crawler::{AttemptOutcome, Slot, SourceTask, SourceVerdict, SystemClock, Validators};
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::visits::leasing::wake_crawler;
-use actix_web::web::Bytes;
-use futures::StreamExt;
-use tokio::sync::Notify;
-use url::Url;
 
 /// Cards per domain: the number that one visit fetches.
 const CARDS_OF_DOMAIN: usize = a2a_crawler::MAX_SOURCES_PER_VISIT;

@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_core::dialects;
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_server::jobs::{self, JobOptions};
+use serde_json::json;
+
 use super::generator::Generator;
 use super::load::{Load, Measured};
 use super::report::{head, line, median, size};
 use super::stock::Stock;
-use a2a_registry_server::dialects;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::search::indexing::index_anew;
-use serde_json::json;
 
 /// Words per query, as in the bench of searches.
 const WORDS: usize = 3;
@@ -98,7 +98,7 @@ fn measure(
             let mut all = |request: Asking| {
                 let words = take(count);
                 let requests = words.iter().map(|words| request(address, words));
-                run(address, requests.collect())
+                run_load(address, requests.collect())
             };
             // Whichever comes second finds the pages of the index in memory.
             match pair % 2 {
@@ -124,7 +124,7 @@ fn measure(
     );
 }
 
-fn run(address: SocketAddr, requests: Vec<Vec<u8>>) -> Measured {
+fn run_load(address: SocketAddr, requests: Vec<Vec<u8>>) -> Measured {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut load = Load::new(address, &[], "", "200");
     load.connections = cores * 4;

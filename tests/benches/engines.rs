@@ -7,11 +7,12 @@
 
 use std::time::{Duration, Instant};
 
+use a2a_registry_core::search::indexing::index_anew;
+
 use super::generator::Generator;
 use super::load::Load;
 use super::report::size;
 use super::stock::Stock;
-use a2a_registry_server::search::indexing::index_anew;
 
 /// Words per query, joined by OR.
 const WORDS: usize = 3;
@@ -68,9 +69,9 @@ pub async fn run() {
     shutdown.cancel();
 
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = vec![full_text::fts5(folder.path(), cores).await];
+    let mut engines = vec![super::full_text::fts5(folder.path(), cores).await];
     match std::env::var("A2A_REGISTRY_TEST_POSTGRES") {
-        Ok(server) => engines.push(full_text::postgres(&server, cores).await),
+        Ok(server) => engines.push(super::full_text::postgres(&server, cores).await),
         Err(_) => println!("SKIPPED: A2A_REGISTRY_TEST_POSTGRES names no server"),
     }
     for engine in &engines {

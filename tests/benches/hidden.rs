@@ -6,13 +6,14 @@
 
 use std::time::Instant;
 
-use super::generator::Generator;
-use super::report::{figure, head, line, median, size};
-use super::stock::{SUFFIX, Stock};
-use a2a_registry_server::search::indexing::{index_anew, index_next};
+use a2a_registry_core::search::indexing::{index_anew, index_next};
 use reqwest::Client;
 use sea_orm::{ConnectionTrait as _, Statement};
 use uuid::Uuid;
+
+use super::generator::Generator;
+use super::report::{figure, head, line, median, size};
+use super::stock::{SUFFIX, Stock};
 
 /// The addresses that are probed: `{id}` is an identifier, `{urn}` a URN and `{host}` a domain.
 const PATHS: [&str; 10] = [

@@ -36,8 +36,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::generator::Generator;
-use super::report::size;
 use cards::{CARDS_OF_DOMAIN, changed_card, revised};
 use origin::Origin;
 use registrations::Spare;
@@ -47,6 +45,9 @@ use searches::{Ages, Figures};
 use serde_json::json;
 use tables::{Target, number, row};
 use tempfile::TempDir;
+
+use super::generator::Generator;
+use super::report::size;
 
 /// Parts that are measured by default.
 const PARTS: &str =
@@ -325,9 +326,9 @@ async fn compare_databases(life: &Life, restarted: &[Figures]) {
     let card = |key: usize| revised(generator, key as u64, revisions[key]);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = vec![full_text::fts5(folder.path(), cores).await];
+    let mut engines = vec![super::full_text::fts5(folder.path(), cores).await];
     match std::env::var("A2A_REGISTRY_TEST_POSTGRES") {
-        Ok(server) => engines.push(full_text::postgres(&server, cores).await),
+        Ok(server) => engines.push(super::full_text::postgres(&server, cores).await),
         Err(_) => println!(
             "SKIPPED PostgreSQL: A2A_REGISTRY_TEST_POSTGRES names no server; run this bench in `tests/run --shell`"
         ),

@@ -10,6 +10,10 @@
     clippy::cast_sign_loss,
     reason = "a bench fails by panicking, and its figures are rough"
 )]
+#![allow(
+    dead_code,
+    reason = "the benches use a part of what the tests share with them"
+)]
 
 mod bare;
 mod cards;

@@ -13,22 +13,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::generator::Generator;
-use super::load::{Load, Measured};
-use super::report::{figure, head, line, median, size};
-use super::stock::Stock;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::{EmbedError, Embedder, Encoder, EncoderOptions, ModelInfo, TextKind};
 use a2a_registry_search::vectors::{
     AgentVectors, MAX_CODES, MAX_NEAREST, SlotBits, VectorChange, Vectors,
 };
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
 use async_trait::async_trait;
 use uuid::Uuid;
+
+use super::generator::Generator;
+use super::load::{Load, Measured};
+use super::report::{figure, head, line, median, size};
+use super::stock::Stock;
 
 /// Agents whose vectors are stored together.
 const GROUP: usize = 1000;
@@ -65,7 +66,7 @@ async fn encode() {
     let folder = tempfile::tempdir().unwrap();
     let named = std::env::var_os("A2A_REGISTRY_TEST_MODEL").map(PathBuf::from);
     if named.is_none() {
-        shape::write(folder.path());
+        super::shape::write(folder.path());
     }
     let model = named.as_deref().unwrap_or(folder.path());
     let encoder = Arc::new(Encoder::open(model, EncoderOptions::default()).unwrap());

@@ -10,21 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_registry_api::{NewPolicies, NewPolicy};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::policies::sets::policies_put;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::search::indexing::{index_anew, index_next};
+use a2a_registry_core::search::policy_switch::follow_newest;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::{Account, Caller, Credential};
+use a2a_registry_domain::role::{Role, Roles};
+use a2a_registry_policy::{Action, AgentFacts, PolicySet, PolicyText, Principal};
+use uuid::Uuid;
+
 use super::generator::Generator;
 use super::report::{figure, head, line, median, size};
 use super::stock::Stock;
-use a2a_registry_api::{NewPolicies, NewPolicy};
-use a2a_registry_domain::role::{Role, Roles};
-use a2a_registry_policy::{Action, AgentFacts, PolicySet, PolicyText, Principal};
-use a2a_registry_server::caller::{Account, Caller, Credential};
-use a2a_registry_server::context::Context;
-use a2a_registry_server::policies::sets::policies_put;
-use a2a_registry_server::precondition::Precondition;
-use a2a_registry_server::search::indexing::{index_anew, index_next};
-use a2a_registry_server::search::policy_switch::follow_newest;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
-use uuid::Uuid;
 
 /// Groups that policies name.
 const GROUPS: usize = 20;
@@ -113,7 +114,7 @@ async fn applied(app: &Context) -> Duration {
 }
 
 /// Seconds that a run of distinct queries takes.
-async fn run(app: &Context, caller: &Caller, queries: &Queries, count: usize) -> f64 {
+async fn time_searches(app: &Context, caller: &Caller, queries: &Queries, count: usize) -> f64 {
     let began = Instant::now();
     for _ in 0..count {
         black_box(search(app, caller, &queries.query()).await.unwrap());
@@ -156,9 +157,9 @@ pub async fn run() {
 
     let member = caller(Role::Reader, &["g1".to_owned(), "g2".to_owned()]);
     let mut without = Vec::new();
-    run(app, &member, &queries, count).await;
+    time_searches(app, &member, &queries, count).await;
     for _ in 0..size("BENCH_PAIRS", 5) {
-        without.push(count as f64 / run(app, &member, &queries, count).await);
+        without.push(count as f64 / time_searches(app, &member, &queries, count).await);
     }
     let calm = Arc::new(AtomicBool::new(false));
     let quiet = tokio::spawn(searching(
@@ -188,7 +189,7 @@ pub async fn run() {
     figure("searches meanwhile, p99, ms", format!("{busy:.1}"));
 
     // The switch has written every agent anew, in many segments; the comparison is about policies and not about merging.
-    let fragmented = count as f64 / run(app, &member, &queries, count).await;
+    let fragmented = count as f64 / time_searches(app, &member, &queries, count).await;
     figure(
         "searches on the index that the switch has left, queries/s",
         format!("{fragmented:.0}"),
@@ -197,10 +198,10 @@ pub async fn run() {
 
     let unbound = caller(Role::Curator, &[]);
     let (mut with, mut beside) = (Vec::new(), Vec::new());
-    run(app, &member, &queries, count).await;
+    time_searches(app, &member, &queries, count).await;
     for _ in 0..size("BENCH_PAIRS", 5) {
-        with.push(count as f64 / run(app, &member, &queries, count).await);
-        beside.push(count as f64 / run(app, &unbound, &queries, count).await);
+        with.push(count as f64 / time_searches(app, &member, &queries, count).await);
+        beside.push(count as f64 / time_searches(app, &unbound, &queries, count).await);
     }
     head(
         "distinct searches of a member of two groups, one at a time",

@@ -6,17 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use super::report::{cpu_of_process, figure, head, line, median, size};
-use super::stock::{ADMIN, SUFFIX, Stock};
 use a2a_registry_api::limits::MAX_REGISTRATIONS;
 use a2a_registry_api::{NewToken, Registration};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::crawl::job::visits_lease;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register_bulk::register_all;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::register_bulk::register_all;
+
+use super::report::{cpu_of_process, figure, head, line, median, size};
+use super::stock::{ADMIN, SUFFIX, Stock};
 
 /// An hour, in microseconds: longer than the bench.
 const LEASE: i64 = 3_600_000_000;

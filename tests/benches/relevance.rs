@@ -12,9 +12,10 @@ mod collections;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::report::size;
 use a2a_registry_embed::{Embedder, Encoder, EncoderOptions};
 use collections::{JudgedQuery, Trial, held_out, languages, own, real};
+
+use super::report::size;
 
 /// The modes without a model and with one.
 const MODES: [&str; 3] = ["lexical", "hybrid", "semantic"];

@@ -5,19 +5,20 @@
 
 use std::time::Instant;
 
+use a2a_registry_api::AgentList;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::search::indexing::{index_anew, index_next};
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::admission_rules::DomainPattern;
+use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
+use tokio_util::sync::CancellationToken;
+
 use super::generator::Generator;
 use super::report::{figure, head, line, size};
 use super::stock::{SUFFIX, Stock};
-use a2a_registry_api::AgentList;
-use a2a_registry_domain::admission_rules::DomainPattern;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
-use a2a_registry_server::search::indexing::{index_anew, index_next};
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
-use tokio_util::sync::CancellationToken;
 
 /// A change of the rules.
 struct Change {

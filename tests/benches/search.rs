@@ -10,23 +10,23 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use a2a_registry_api::HitFields;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
+use a2a_registry_server::jobs::{self, JobOptions};
+use actix_web::web::Bytes;
+use tantivy::TantivyDocument;
+use tantivy::collector::{Count, TopDocs};
+
 use super::bare::Bare;
 use super::generator::Generator;
 use super::load::{Load, Measured};
 use super::report::{figure, head, line, median, size};
 use super::stock::Stock;
-use a2a_registry_api::HitFields;
-use a2a_registry_search::{CompiledQuery, Filters, SearchRequest};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
-use actix_web::web::Bytes;
-use tantivy::TantivyDocument;
-use tantivy::collector::{Count, TopDocs};
 
 /// Words per query: an OR of three matches many agents, which is the expensive case.
 const WORDS: usize = 3;

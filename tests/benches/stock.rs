@@ -11,16 +11,16 @@ use a2a_crawler::{
     Attempt, AttemptOutcome, Clock as _, FetchedCard, Freshness, SourceOutcome, SourceVerdict,
     SystemClock, VisitOutcome,
 };
+use a2a_registry_core::config::{AllowPorts, Config, PeerConfig};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::crawl::job::visits_lease;
+use a2a_registry_core::health::readiness::readiness;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_core::network::Network;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::{AllowPorts, Config, PeerConfig};
-use a2a_registry_server::context::Context;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::health::readiness::readiness;
-use a2a_registry_server::metrics::Metrics;
-use a2a_registry_server::network::Network;
 use a2a_registry_server::serve as server;
-use a2a_registry_server::start::Started;
+use a2a_registry_server::start::{self, Started, start_registry};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -117,7 +117,7 @@ impl Stock {
         configure(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::through(&config, Arc::new(SystemClock), resolver).unwrap();
-        let started = Context::build(config, Arc::new(SystemClock), entropy, network, Some(ADMIN));
+        let started = start_registry(config, Arc::new(SystemClock), entropy, network, Some(ADMIN));
         let Started {
             context, rebuild, ..
         } = started.await.unwrap();
@@ -286,13 +286,13 @@ impl Stock {
         }
         let mut config = app.config().clone();
         configure(&mut config);
-        app.close().await;
+        start::close(&app.store).await;
         drop(app);
         let began = Instant::now();
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::none(&config, Arc::new(SystemClock)).unwrap();
         let Started { context: app, .. } =
-            Context::build(config, Arc::new(SystemClock), entropy, network, None)
+            start_registry(config, Arc::new(SystemClock), entropy, network, None)
                 .await
                 .unwrap();
         let readiness = readiness(&app).await;
@@ -309,7 +309,7 @@ impl Stock {
 
     /// Closes the registry and removes its folder.
     pub async fn close(self) {
-        self.app.close().await;
+        start::close(&self.app.store).await;
         drop(self.app);
         drop(self.folder);
     }

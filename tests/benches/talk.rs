@@ -11,12 +11,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
-use super::report::{figure, head, line, median, size};
 use a2a_client::{Agent, EventKind, Message, SendOptions};
 use actix_web::web::{self, Bytes};
 use actix_web::{App, HttpResponse, HttpServer};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
+
+use super::report::{figure, head, line, median, size};
 
 /// Events of one stream.
 const EVENTS: usize = 1_000;

@@ -8,9 +8,10 @@
 #[path = "../virtual_crawl/mod.rs"]
 mod simulation;
 
-use super::report::size;
 use simulation::{Scenario, crawl};
 use time::Duration;
+
+use super::report::size;
 
 pub async fn run() {
     let scenario = Scenario {

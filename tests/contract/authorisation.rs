@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use a2a_registry_api::{DomainView, Hit};
-use a2a_registry_server::openapi::operations::{Operation, all as operations};
+use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
 use sea_orm::{ConnectionTrait as _, Database};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_server::openapi::operations::all as operations;
+use a2a_registry_http::routes::openapi::operations::all as operations;
 use serde_json::Value;
 
 use crate::support::exchange::{Document, gathered};

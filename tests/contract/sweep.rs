@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use a2a_registry_server::http::problem::ProblemDocument;
-use a2a_registry_server::openapi::operations::all as operations;
+use a2a_registry_http::problems::problem::ProblemDocument;
+use a2a_registry_http::routes::openapi::operations::all as operations;
 use reqwest::{Method, Response};
 
 use super::{filled, method, with_an_agent};

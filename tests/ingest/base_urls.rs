@@ -3,15 +3,15 @@
 use a2a_crawler::AttemptOutcome::{Card, NotFound};
 use a2a_crawler::{Attempt, SourceOutcome, SourceVerdict, VisitOutcome};
 use a2a_registry_api::{NewToken, Registration, SourceView};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::search::lookup;
+use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::search::lookup;
-use a2a_registry_server::search::query::LookupQuery;
 
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};

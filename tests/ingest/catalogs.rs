@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::{NotACatalog, NotFound, Timeout};
 use a2a_registry_api::{Act, DomainView, Registration, SourceView};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::acts::agent_retire;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visits::leasing::visits_next_due;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::visits::leasing::visits_next_due;
 use a2a_registry_store::entity::source;
 use time::Duration;
 
@@ -487,7 +487,8 @@ async fn registering_a_url_that_a_catalog_names_uses_no_slot(url: &str) {
         let token = token.unwrap();
         authenticate(&stage.app, &token.secret).await.unwrap()
     };
-    let add = async |caller: &a2a_registry_server::caller::Caller, what: &Registration| {
+    let add = async |caller: &a2a_registry_core::visibility::caller::Caller,
+                     what: &Registration| {
         let added = register(&stage.app, caller, what).await;
         added.map(|_| ()).map_err(|error| error.kind)
     };

@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Act;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::health::readiness::readiness;
+use a2a_registry_core::search::lookup;
+use a2a_registry_core::search::query::LookupQuery;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::{DomainPattern, Rule};
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::{ReviewKind, ReviewState};
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::health::readiness::readiness;
 use a2a_registry_server::jobs::{PassEnd, decide_by_rules};
-use a2a_registry_server::search::lookup;
-use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::source;
 use a2a_registry_store::reviews::{ReviewFilter, review_page};

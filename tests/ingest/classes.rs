@@ -1,8 +1,7 @@
 //! Consequences of each class of change (docs/model.md#changes-and-reviews).
 
-use a2a_registry_domain::review::ChangeClass;
-use a2a_registry_domain::review::ChangeClass::{Critical, High, Low};
-use a2a_registry_server::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_domain::review::ChangeClass::{self, Critical, High, Low};
 use serde_json::{Value, json};
 
 use crate::support::both_databases;

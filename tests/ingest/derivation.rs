@@ -1,12 +1,12 @@
 //! Derives data of an older build again (docs/architecture.md#invariants).
 
+use a2a_registry_core::config::Config;
+use a2a_registry_core::crawl::derivation::derive_again;
+use a2a_registry_core::events::list::events_after;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::review::VersionState;
 use a2a_registry_domain::signature::SignatureState;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::crawl::derivation::derive_again;
-use a2a_registry_server::events::list::events_after;
 use a2a_registry_store::Handle as _;
 use a2a_registry_store::decisions::decisions_on;
 use a2a_registry_store::entity::version;

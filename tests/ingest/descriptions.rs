@@ -1,9 +1,9 @@
 //! Agents that are written after descriptions of A2A other than the specification are found by every word of their cards.
 
 use a2a_card::ConversionTarget;
-use a2a_registry_server::agents::cards::agent_card_as;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_core::agents::cards::agent_card_as;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::visibility::caller::Caller;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

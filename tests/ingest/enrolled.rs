@@ -1,7 +1,7 @@
 //! Enrolling a key: new verdicts on stored versions, and new decisions based on them.
 
+use a2a_registry_core::domains::keys::key_withdraw;
 use a2a_registry_domain::signature::SignatureState::{Invalid, Unknown, Valid};
-use a2a_registry_server::domains::keys::key_withdraw;
 
 use super::verdicts::{
     DOMAIN, JKU, enrol, findings, foreign, has, of_agent, of_versions, states, vouch,

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::{Act, Deprecate, Registration, ReviewDecision, Vouch};
+use a2a_registry_core::agents::acts::{
+    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
+};
+use a2a_registry_core::domains::acts::domain_vouch;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::reviews::deciding::{review_approve, review_reject};
+use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::{Hold, Lifecycle};
 use a2a_registry_domain::review::ReviewState::{Approved, Open, Rejected, Superseded};
 use a2a_registry_domain::timestamp::{DAY, Timestamp};
-use a2a_registry_server::agents::acts::{
-    agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
-};
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::reviews::deciding::{review_approve, review_reject};
-use a2a_registry_server::reviews::resuming::agent_resume;
-use a2a_registry_server::search::search;
 
 use crate::support::both_databases;
 use crate::support::shown::agent_show;
@@ -24,7 +24,7 @@ use crate::support::stage::{OriginAnswer, Stage, card, reordered, signed};
 
 const DOMAIN: &str = "one.agents-test.com";
 
-fn conflict(error: a2a_registry_server::error::AppError) {
+fn conflict(error: a2a_registry_core::error::AppError) {
     assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
 }
 
@@ -328,7 +328,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_revoked(url: &str) {
         .publish_approved("new.agents-test.com", &card("New", "Replaces it"))
         .await;
     let (app, admin, id) = (&stage.app, &stage.admin, old.id.to_string());
-    let invalid = |error: a2a_registry_server::error::AppError, pointer: &str| {
+    let invalid = |error: a2a_registry_core::error::AppError, pointer: &str| {
         assert_eq!(error.kind, ErrorKind::Invalid);
         assert_eq!(error.members[0].0, pointer);
     };
@@ -372,7 +372,7 @@ async fn a_deprecation_keeps_its_message_until_it_is_revoked(url: &str) {
     // The index has the message too, and a hold does not remove it.
     stage.settle().await;
     stage.index_equals_database().await;
-    let query = a2a_registry_server::search::query::SearchQuery {
+    let query = a2a_registry_core::search::query::SearchQuery {
         q: Some("old".into()),
         ..Default::default()
     };

@@ -1,8 +1,8 @@
 //! Groups of outcomes: written completely or not at all, once, and at their limits.
 
 use a2a_crawler::{AttemptOutcome, MAX_SOURCES_PER_VISIT};
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::job::visits_lease;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::crawl::job::visits_lease;
 use a2a_registry_store::crawl::ATTEMPTS_PER_SOURCE;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;

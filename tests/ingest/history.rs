@@ -3,11 +3,11 @@
 use a2a_crawler::Attempt;
 use a2a_crawler::AttemptOutcome::{Gone, NotACard, NotFound, Timeout, TlsInvalid};
 use a2a_registry_api::{Recrawl, SourceDay};
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_core::health::housekeeping::{BODY_RETENTION, housekeep};
 use a2a_registry_domain::lifecycle::LivenessState;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_server::health::housekeeping::{BODY_RETENTION, housekeep};
 use a2a_registry_store::{crawl, domains, versions};
 use time::{Duration, OffsetDateTime};
 

@@ -1,15 +1,15 @@
 //! Liveness of a card over days, by the test's own clock (docs/model.md#liveness).
 
 use a2a_crawler::AttemptOutcome::{Gone, NotFound, Timeout};
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::crawl::job::visits_lease;
+use a2a_registry_core::domains::acts::domain_recrawl;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_core::visits::leasing::visits_next_due;
 use a2a_registry_domain::lifecycle::{Lifecycle, LivenessState};
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::events::list::events_after;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use crate::support::both_databases;

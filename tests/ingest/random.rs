@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::Act;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::reviews::resuming::agent_resume;
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::search::query::{SearchQuery, SuggestQuery};
+use a2a_registry_core::search::suggest;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::reviews::resuming::agent_resume;
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::search::query::{SearchQuery, SuggestQuery};
-use a2a_registry_server::search::suggest;
 use time::Duration;
 use uuid::Uuid;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::lifecycle::Lifecycle;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
 
 use crate::support::both_databases;
 use crate::support::stage::{OriginAnswer, Stage, card};

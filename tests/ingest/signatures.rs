@@ -2,13 +2,13 @@
 
 use a2a_crawler::FetchedKeySet;
 use a2a_registry_api::Vouch;
+use a2a_registry_core::agents::views::agent_findings;
+use a2a_registry_core::crawl::derivation::derive_again;
+use a2a_registry_core::domains::acts::domain_vouch;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::reviews::resuming::agent_resume;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Hold;
-use a2a_registry_server::agents::views::agent_findings;
-use a2a_registry_server::crawl::derivation::derive_again;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::events::list::events_after;
-use a2a_registry_server::reviews::resuming::agent_resume;
 
 use crate::support::both_databases;
 use crate::support::shown::agent_show;

@@ -1,19 +1,19 @@
 //! The agent of each source (docs/model.md#slots), and limits of a domain.
 
 use a2a_registry_api::{Act, Registration};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::agents::acts::agent_retire;
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::lookup;
+use a2a_registry_core::search::query::LookupQuery;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::lookup;
-use a2a_registry_server::search::query::LookupQuery;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::source;
 
@@ -31,7 +31,7 @@ fn at(path: &str) -> Registration {
     }
 }
 
-async fn publisher(stage: &Stage, name: &str) -> a2a_registry_server::caller::Caller {
+async fn publisher(stage: &Stage, name: &str) -> a2a_registry_core::visibility::caller::Caller {
     let new = a2a_registry_api::NewToken {
         account: name.into(),
         role: Some(a2a_registry_domain::role::Role::Publisher),
@@ -283,15 +283,15 @@ async fn additions_are_limited_per_account_and_network(url: &str) {
         config.limits.agents_reserved = 3;
         config.limits.sources_per_account = 4;
         config.limits.pending_nominations = 2;
-        config.governance.registration = a2a_registry_server::config::Registration::Open;
+        config.governance.registration = a2a_registry_core::config::Registration::Open;
     })
     .await;
     stage.register(DOMAIN).await;
-    let anyone = |last: u8| a2a_registry_server::caller::Caller {
+    let anyone = |last: u8| a2a_registry_core::visibility::caller::Caller {
         network: Some([192, 0, 2, last].into()),
-        ..a2a_registry_server::caller::Caller::default()
+        ..a2a_registry_core::visibility::caller::Caller::default()
     };
-    let add = async |caller: &a2a_registry_server::caller::Caller, path: &str| {
+    let add = async |caller: &a2a_registry_core::visibility::caller::Caller, path: &str| {
         let added = register(&stage.app, caller, &at(path)).await;
         added.map(|_| ()).map_err(|error| error.kind)
     };

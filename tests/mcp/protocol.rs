@@ -1,6 +1,6 @@
 //! The protocol itself: both newest revisions, hosts and origins, and messages that are none.
 
-use a2a_registry_server::dialects;
+use a2a_registry_core::dialects;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Pages of a semantic list: vectors are stored later than the events of their agents.
 
 use a2a_registry_api::AgentList;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use uuid::Uuid;
 
 use super::{Scripted, finish, ids, open, patient};

@@ -2,13 +2,13 @@
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Event, NewGeneration, Registration};
+use a2a_registry_core::domains::generation::domain_new_generation;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::events::list::events_after;
 use a2a_registry_domain::event::EventKind;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::domain_delete;
-use a2a_registry_server::events::list::events_after;
 use time::Duration;
 
 use super::others::{at, url};

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::{AgentPatch, Recrawl, Registration, SourceView};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::crawl::job::visits_lease;
+use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register_bulk::register_all;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::crawl::job::visits_lease;
-use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::register_bulk::register_all;
-use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::domains::{domain_by_name, domain_count};
 use a2a_registry_store::entity::event;
 use a2a_registry_store::{Handle as _, Store, ownership};

@@ -7,20 +7,20 @@ use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{
     DomainView, NewGeneration, NewToken, Registration, SourceView, Transfer, Vouch,
 };
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::{Config, Registration as WhoRegisters};
+use a2a_registry_core::domains::acts::{domain_show, domain_vouch};
+use a2a_registry_core::domains::generation::domain_new_generation;
+use a2a_registry_core::domains::owner::domain_transfer;
+use a2a_registry_core::domains::register;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::domains::withdrawal::domain_delete;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::admission_rules::DomainPattern;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::role::Role;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::accounts::tokens::token_create;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::{Config, Registration as WhoRegisters};
-use a2a_registry_server::domains::acts::{domain_show, domain_vouch};
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::owner::domain_transfer;
-use a2a_registry_server::domains::register;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::domains::withdrawal::domain_delete;
 use a2a_registry_store::entity::source;
 use time::Duration;
 

@@ -4,17 +4,17 @@
 use a2a_registry_api::{
     Act, AgentPatch, Deprecate, DomainPatch, DomainView, Registration, Transfer,
 };
+use a2a_registry_core::agents::acts::{agent_deprecate, agent_retire, agent_undeprecate};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::domains::acts::domain_list;
+use a2a_registry_core::domains::keys::{key_enrol, key_withdraw};
+use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::register;
+use a2a_registry_core::domains::withdrawal::{domain_delete, source_withdraw};
+use a2a_registry_core::error::{AppError, ErrorKind};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::agents::acts::{agent_deprecate, agent_retire, agent_undeprecate};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_list;
-use a2a_registry_server::domains::keys::{key_enrol, key_withdraw};
-use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
-use a2a_registry_server::domains::register;
-use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
-use a2a_registry_server::error::{AppError, ErrorKind};
-use a2a_registry_server::paging::PageRequest;
 use serde_json::json;
 use uuid::Uuid;
 

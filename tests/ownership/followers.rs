@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use a2a_registry_api::{DomainPatch, NewGeneration, Transfer};
+use a2a_registry_core::domains::generation::domain_new_generation;
+use a2a_registry_core::domains::keys::key_enrol;
+use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::ownership::DomainState;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::keys::key_enrol;
-use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::entity::version_source;
 use a2a_registry_store::{Store, Write, domains};
 use serde_json::json;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Registration, Vouch};
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::domain_vouch;
-use a2a_registry_server::domains::register::register;
+use a2a_registry_core::agents::acts::agent_retire;
+use a2a_registry_core::domains::acts::domain_vouch;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_store::entity::source;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};

@@ -1,10 +1,10 @@
 //! Opt-out: `policy=none` is queried before the first request to a host, and honoured for every account.
 
 use a2a_crawler::dns::TxtAnswer;
-use a2a_registry_server::config;
-use a2a_registry_server::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_core::config;
+use a2a_registry_core::domains::acts::{domain_recrawl, domain_show};
+use a2a_registry_core::visits::leasing::visits_next_due;
 use a2a_registry_server::jobs::frontier;
-use a2a_registry_server::visits::leasing::visits_next_due;
 use time::Duration;
 
 use super::site::{ProofFile, Site};

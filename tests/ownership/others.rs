@@ -1,19 +1,19 @@
 //! Data of other accounts cannot be seen or removed by the caller (docs/model.md#visibility).
 
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, DomainView, NewGeneration, Registration};
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::agents::views::agent_versions;
+use a2a_registry_core::domains::acts::{domain_list, domain_show};
+use a2a_registry_core::domains::generation::domain_new_generation;
+use a2a_registry_core::domains::owner::domain_patch;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::{domain_delete, source_withdraw};
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::agents::acts::agent_suspend;
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::agents::views::agent_versions;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::{domain_list, domain_show};
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::owner::domain_patch;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::domains;
 use time::Duration;
 
@@ -550,7 +550,7 @@ async fn a_waiting_agent_shows_the_real_reason(url_of_database: &str) {
 /// Registering a name that cannot be proved is answered with the reason and an alternative.
 async fn a_name_that_cannot_be_proved_gets_the_reason(url_of_database: &str) {
     let stage = crate::support::stage::Stage::with(url_of_database, |config| {
-        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
+        config.crawler.allow_ports = a2a_registry_core::config::AllowPorts::Word("any".into());
     })
     .await;
     let odd = stage

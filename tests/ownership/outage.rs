@@ -2,10 +2,10 @@
 
 use a2a_crawler::AttemptOutcome::Timeout;
 use a2a_crawler::dns::TxtAnswer;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::visits::outage::breaker_open_since;
 use a2a_registry_domain::timestamp::{HOUR, Timestamp};
-use a2a_registry_server::domains::acts::domain_show;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::visits::outage::breaker_open_since;
 use time::Duration;
 
 use super::{DOMAIN, OwnershipSetup, STANDING};

@@ -3,17 +3,17 @@
 use a2a_card::{ProtectedHeader, SigningKey};
 use a2a_crawler::dns::TxtAnswer;
 use a2a_registry_api::{Act, AgentPatch, DomainPatch, Recrawl, Registration, Transfer};
-use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
-use a2a_registry_server::agents::acts::{
+use a2a_registry_core::agents::acts::{
     agent_deprecate, agent_retire, agent_suspend, agent_undeprecate,
 };
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::domains::generation::domain_new_generation;
-use a2a_registry_server::domains::keys::{key_enrol, key_withdraw};
-use a2a_registry_server::domains::owner::{domain_patch, domain_transfer};
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::error::ErrorKind;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::domains::acts::domain_recrawl;
+use a2a_registry_core::domains::generation::domain_new_generation;
+use a2a_registry_core::domains::keys::{key_enrol, key_withdraw};
+use a2a_registry_core::domains::owner::{domain_patch, domain_transfer};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_domain::lifecycle::{Lifecycle, Visibility};
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use time::Duration;

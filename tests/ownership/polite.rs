@@ -1,7 +1,7 @@
 //! Checks of proofs send a host no more requests than visits would.
 
-use a2a_registry_server::domains::acts::domain_recrawl;
-use a2a_registry_server::visits::leasing::networks_record;
+use a2a_registry_core::domains::acts::domain_recrawl;
+use a2a_registry_core::visits::leasing::networks_record;
 use a2a_registry_store::domains;
 use a2a_registry_store::entity::domain;
 use time::Duration;

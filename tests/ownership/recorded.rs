@@ -3,15 +3,15 @@
 
 use a2a_crawler::AttemptOutcome;
 use a2a_registry_api::{Act, AgentPatch, DomainView, SourceView};
+use a2a_registry_core::agents::acts::{agent_retire, agent_suspend};
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::source_withdraw;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::search::query::SearchQuery;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::source::SourceState;
-use a2a_registry_server::agents::acts::{agent_retire, agent_suspend};
-use a2a_registry_server::agents::owner::agent_patch;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::source_withdraw;
-use a2a_registry_server::error::ErrorKind;
-use a2a_registry_server::search::query::SearchQuery;
 use a2a_registry_store::accounts::account_by_name;
 use a2a_registry_store::coverage::sources_registered;
 use a2a_registry_store::entity::source;

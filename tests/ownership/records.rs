@@ -2,19 +2,18 @@
 
 use a2a_crawler::dns::{TxtAnswer, TxtRecords};
 use a2a_registry_api::DomainPatch;
+use a2a_registry_core::domains::acts::{domain_show, domain_vouch};
+use a2a_registry_core::domains::owner::domain_patch;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::trust::TrustLevel;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::domains::acts::{domain_show, domain_vouch};
-use a2a_registry_server::domains::owner::domain_patch;
-use a2a_registry_server::domains::verify::domain_verify;
-use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::agents::withheld_domains;
 use time::Duration;
 
-use crate::admission_policies::put;
-
 use super::{DOMAIN, OwnershipSetup, STANDING};
+use crate::admission_policies::put;
 use crate::support::both_databases;
 use crate::support::shown::agent_show;
 use crate::support::stage::{OriginAnswer, Stage, card};
@@ -521,7 +520,7 @@ async fn a_parents_record_proves_the_hosts_that_were_there_before(url: &str) {
 /// Only a host name on port 443 can be proved; for others an admin can vouch.
 async fn addresses_and_ports_cannot_be_proved(url: &str) {
     let stage = Stage::with(url, |config| {
-        config.crawler.allow_ports = a2a_registry_server::config::AllowPorts::Word("any".into());
+        config.crawler.allow_ports = a2a_registry_core::config::AllowPorts::Word("any".into());
     })
     .await;
     let view = stage

@@ -2,9 +2,9 @@
 //! (docs/ownership.md#generations).
 
 use a2a_registry_api::{Event, OwnerFingerprint};
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::event::EventKind;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::events::list::events_after;
 
 use super::site::Site;
 use super::{DOMAIN, OwnershipSetup, STANDING};

@@ -2,13 +2,13 @@
 //! registered them, unless that is the proved owner.
 
 use a2a_registry_api::{DomainView, Registration, SourceView};
+use a2a_registry_core::crawl::ingest::ingest;
+use a2a_registry_core::domains::register;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::coverage::Coverage;
 use a2a_registry_domain::lifecycle::Lifecycle;
 use a2a_registry_domain::source::SourceKind;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::crawl::ingest::ingest;
-use a2a_registry_server::domains::register;
-use a2a_registry_server::error::ErrorKind;
 use a2a_registry_store::coverage::sources_registered;
 use a2a_registry_store::entity::source;
 use time::Duration;

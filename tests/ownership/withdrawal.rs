@@ -3,11 +3,11 @@
 
 use a2a_crawler::AttemptOutcome::NotFound;
 use a2a_registry_api::{Act, Transfer};
-use a2a_registry_server::agents::acts::agent_retire;
-use a2a_registry_server::domains::owner::domain_transfer;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::domains::withdrawal::{domain_delete, source_withdraw};
-use a2a_registry_server::error::ErrorKind;
+use a2a_registry_core::agents::acts::agent_retire;
+use a2a_registry_core::domains::owner::domain_transfer;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::withdrawal::{domain_delete, source_withdraw};
+use a2a_registry_core::error::ErrorKind;
 use a2a_registry_store::entity::source;
 use time::Duration;
 use uuid::Uuid;

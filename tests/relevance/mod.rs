@@ -9,13 +9,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use a2a_registry_api::AgentList;
+use a2a_registry_core::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
+use a2a_registry_core::search;
+use a2a_registry_core::search::indexing::index_next;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_embed::Embedder;
 use a2a_registry_search::asked_text;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::meaning::embedding::{EmbeddingStep, embedding_open, embedding_step};
-use a2a_registry_server::search;
-use a2a_registry_server::search::indexing::index_next;
-use a2a_registry_server::search::query::SearchQuery;
 
 use crate::stock::Stock;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use a2a_crawler::dns::HickoryResolver;
 use a2a_crawler::fetch::FetchLimits;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::{JobOptions, Jobs};
-use a2a_registry_server::metrics::Metrics;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_server::jobs::{self, JobOptions, Jobs};
+use a2a_registry_server::start::close;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -62,6 +62,6 @@ impl Inside {
         self.shutdown.cancel();
         self.serving.await.unwrap().unwrap();
         self.jobs.stop().await;
-        self.app.close().await;
+        close(&self.app.store).await;
     }
 }

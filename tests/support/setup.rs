@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use a2a_crawler::Clock;
 use a2a_crawler::dns::Resolver;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::network::Network;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::network::Network;
-use a2a_registry_server::start::Started;
+use a2a_registry_server::start::{Started, start_registry};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -167,7 +166,7 @@ pub async fn build(config: &Config, clock: Arc<dyn Clock>, resolver: Arc<dyn Res
     super::install_tls();
     let entropy = Arc::new(SystemEntropy::default());
     let network = Network::through(config, Arc::clone(&clock), resolver).unwrap();
-    Context::build(config.clone(), clock, entropy, network, Some(ADMIN))
+    start_registry(config.clone(), clock, entropy, network, Some(ADMIN))
         .await
         .unwrap()
 }

@@ -1,11 +1,11 @@
 //! An agent as a caller sees it, read from its rows and compared with the answer that is kept in memory.
 
 use a2a_registry_api::Agent;
-use a2a_registry_server::agents::rendered::agent_answered;
-use a2a_registry_server::agents::views;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::context::Context;
-use a2a_registry_server::error::AppError;
+use a2a_registry_core::agents::rendered::agent_answered;
+use a2a_registry_core::agents::views;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::visibility::caller::Caller;
 
 /// One agent in full. Every call also checks that the answer kept since the last one is not out of date.
 ///

@@ -8,7 +8,7 @@ use super::imports::lies_in;
 use super::tree::{Source, read, sources};
 
 /// The only file that reads request bodies.
-const READER: &str = "registry/server/src/http/body.rs";
+const READER: &str = "registry/http/src/requests/body.rs";
 /// The sample agents, which are exempt: they serve only on loopback, and only during a demonstration.
 const SAMPLES: &str = "registry/demo/src";
 
@@ -45,7 +45,7 @@ const ROUTES: [&str; 8] = [
 ];
 
 /// The file that names the handlers without such an attribute, in rows such as `GET "/about" => about::show;`.
-const PLAIN: &str = "registry/server/src/plain_routes.rs";
+const PLAIN: &str = "registry/http/src/routes/plain.rs";
 
 /// The names of the handlers in such rows.
 fn in_rows(list: &str) -> BTreeSet<&str> {
@@ -130,7 +130,7 @@ fn request_bodies_pass_one_reader() {
 fn other_readers_are_found() {
     let handlers = in_rows("    pages {\n        GET \"/x\" => a::show;\n    }\n");
     let problems = |path: &str, text: &str| check(&Source::new(path, text), &handlers).len();
-    let page = "registry/server/src/http/pages/register.rs";
+    let page = "registry/http/src/pages/domains/register.rs";
     for text in [
         "async fn f(body: web::Payload) {}",
         "async fn f(body: web::Json<T>) {}",

@@ -19,15 +19,39 @@ const HOMES: [Home; 17] = [
     ("sqlx", &["registry/store/src"], STORE),
     (
         "actix_web",
-        &["registry/server/src", "registry/demo/src"],
+        &[
+            "registry/http/src",
+            "registry/server/src",
+            "registry/demo/src",
+        ],
         HTTP,
     ),
-    ("actix_http", &["registry/server/src"], HTTP),
-    ("actix_server", &["registry/server/src"], HTTP),
-    ("actix_service", &["registry/server/src"], HTTP),
-    ("utoipa_actix_web", &["registry/server/src"], HTTP),
-    ("tracing_actix_web", &["registry/server/src"], HTTP),
-    ("askama", &["registry/server/src"], HTTP),
+    (
+        "actix_http",
+        &["registry/http/src", "registry/server/src"],
+        HTTP,
+    ),
+    (
+        "actix_server",
+        &["registry/http/src", "registry/server/src"],
+        HTTP,
+    ),
+    (
+        "actix_service",
+        &["registry/http/src", "registry/server/src"],
+        HTTP,
+    ),
+    (
+        "utoipa_actix_web",
+        &["registry/http/src", "registry/server/src"],
+        HTTP,
+    ),
+    (
+        "tracing_actix_web",
+        &["registry/http/src", "registry/server/src"],
+        HTTP,
+    ),
+    ("askama", &["registry/http/src"], HTTP),
     (
         "tantivy",
         &["registry/search/src"],
@@ -59,7 +83,7 @@ const HOMES: [Home; 17] = [
 ];
 
 const STORE: &str = "SQL belongs in registry/store/src; add a method there";
-const HTTP: &str = "HTTP belongs in registry/server; pass plain values";
+const HTTP: &str = "HTTP belongs in registry/http; pass plain values";
 const EMBED: &str = "sentence encoding belongs in registry/embed/src";
 
 /// A call, the only places that may make it, and the alternative.
@@ -89,8 +113,8 @@ const CALLS: [Call; 11] = [
             "crawler/src/clock.rs",
             "crawler/src/fetch",
             "crawler/src/worker",
-            "registry/server/src/http/connection.rs",
-            "registry/server/src/metrics",
+            "registry/http/src/limits/connection.rs",
+            "registry/core/src/metrics",
             "registry/a2a/src",
             "registry/cli/src",
         ],
@@ -208,7 +232,7 @@ fn misplaced_libraries_and_calls_are_found() {
             "fn f() { std::env::var_os(\"NO_COLOR\"); }",
         ),
         (
-            "registry/server/src/app/agents.rs",
+            "registry/core/src/agents/views.rs",
             "// use sea_orm::Value;\nfn f() { \"sea_orm::Value\"; }",
         ),
         (

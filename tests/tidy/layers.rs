@@ -1,91 +1,23 @@
-//! Layers of the server: the order of its modules, each of which may use only those before it.
+//! Layers: within a package, no two modules of its root import each other, whether directly or through others.
+
+use std::collections::BTreeMap;
 
 use super::assert_tidy;
 use super::code::Token;
 use super::tree::{Source, sources};
 
-/// The modules directly under `registry/server/src`, lowest layer first: each may use those before it and none after it,
-/// so there are no cycles. Add a new module after all that it uses.
-const ORDER: [&str; 63] = [
-    "config",
-    "descriptors",
-    "dialects",
-    "error",
-    "filters",
-    "names",
-    "metrics",
-    "network",
-    "providers",
-    "data_dir",
-    "policy_labels",
-    "caller",
-    "audience",
-    "collection_rows",
-    "collection_filters",
-    "policy_sets",
-    "paging",
-    "sealing",
-    "visibility",
-    "memory",
-    "precondition",
-    "context",
-    "group_selection",
-    "database",
-    "index_pool",
-    "commit",
-    "identity",
-    "authentication",
-    "http",
-    "pages",
-    "lint",
-    "sources",
-    "signatures",
-    "agent_facts",
-    "admission",
-    "visits",
-    "ownership",
-    "crawl",
-    "catalog_entry",
-    "agents",
-    "meaning",
-    "search",
-    "collections",
-    "federation",
-    "ard",
-    "domains",
-    "agent_page",
-    "reviews",
-    "policies",
-    "mcp",
-    "a2a_agent",
-    "events",
-    "accounts",
-    "health",
-    "about",
-    "routes",
-    "openapi",
-    "plain_routes",
-    "application",
-    "serve",
-    "start",
-    "offline",
-    "jobs",
-];
+/// Which modules a module imports, each with the place of one such import.
+type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The folder of these modules.
-const SERVER: &str = "registry/server/src/";
-
-/// The name for items defined in `lib.rs` itself.
-const ROOT: &str = "root";
-
-/// The module path of a file of the server: `["app", "agents"]` for `app/agents.rs`, and nothing for `lib.rs`.
-fn module_path(path: &str) -> Option<Vec<&str>> {
-    let inner = path.strip_prefix(SERVER)?.strip_suffix(".rs")?;
+/// The package of a file and its module path in that package: `registry/core` and `["agents", "views"]` for
+/// `registry/core/src/agents/views.rs`, and no module for `lib.rs`.
+fn module_path(path: &str) -> Option<(&str, Vec<&str>)> {
+    let (package, inner) = path.strip_suffix(".rs")?.split_once("/src/")?;
     let mut parts: Vec<&str> = inner.split('/').collect();
-    if matches!(parts.last(), Some(&"mod" | &"lib")) {
+    if matches!(parts.last(), Some(&"mod" | &"lib" | &"main")) {
         parts.pop();
     }
-    Some(parts)
+    Some((package, parts))
 }
 
 /// The next names of a path at `start`: one, or one for each branch of a `{…}`.
@@ -93,7 +25,7 @@ fn branches(tokens: &[Token], start: usize) -> Vec<&Token> {
     if tokens.get(start).is_none_or(|token| token.text != "{") {
         return tokens.get(start).into_iter().collect();
     }
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     let mut depth = 0;
     let mut branch_begins = false;
     for token in &tokens[start..] {
@@ -106,141 +38,144 @@ fn branches(tokens: &[Token], start: usize) -> Vec<&Token> {
             "}" => depth -= 1,
             "," => branch_begins = depth == 1,
             _ if branch_begins => {
-                found.push(token);
+                names.push(token);
                 branch_begins = false;
             }
             _ => {}
         }
     }
-    found
+    names
 }
 
-/// Every top-level module that a file names through `crate::` or `super::`, with the line.
-fn named_modules(tokens: &[Token], module: &[&str]) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
+/// Every name under the root of the package that a file reaches through `crate::` or `super::`, with the line.
+fn root_names(tokens: &[Token], depth: usize) -> Vec<(String, usize)> {
+    let mut names = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let continues = index > 0 && tokens[index - 1].text == "::";
-        let up = match token.text.as_str() {
-            "crate" if !continues => module.len(),
+        let mut up = match token.text.as_str() {
+            "crate" if !continues => depth,
             "super" if !continues => 1,
             _ => continue,
         };
-        let mut up = up;
         let mut next = index + 1;
         let text = |at: usize| tokens.get(at).map(|token| token.text.as_str());
         while text(next) == Some("::") && text(next + 1) == Some("super") {
             up += 1;
             next += 2;
         }
-        if text(next) != Some("::") || up < module.len() {
-            continue;
-        }
-        for named in branches(tokens, next + 1) {
-            let known = ORDER.contains(&named.text.as_str());
-            let name = if known {
-                named.text.clone()
-            } else {
-                ROOT.to_owned()
-            };
-            found.push((name, named.line));
+        if text(next) == Some("::") && up >= depth {
+            let reached = branches(tokens, next + 1);
+            names.extend(reached.iter().map(|name| (name.text.clone(), name.line)));
         }
     }
-    found
+    names
 }
 
-fn check(source: &Source) -> Vec<String> {
-    let Some(module) = module_path(&source.path) else {
-        return Vec::new();
-    };
-    let Some(own) = module.first() else {
-        return Vec::new();
-    };
-    if source.is_test() {
-        return Vec::new();
+/// The imports between the root modules of each package.
+fn imports(sources: &[Source]) -> BTreeMap<String, Imports> {
+    let mut packages: BTreeMap<String, Imports> = BTreeMap::new();
+    let production = || sources.iter().filter(|source| !source.is_test());
+    for (package, module) in production().filter_map(|source| module_path(&source.path)) {
+        if let Some(root) = module.first() {
+            let imports = packages.entry(package.to_owned()).or_default();
+            imports.entry((*root).to_owned()).or_default();
+        }
     }
-    let Some(rank) = ORDER.iter().position(|name| name == own) else {
-        return vec![format!(
-            "{}: the module `{own}` has no place in ORDER of tests/tidy/layers.rs; add it behind all that it uses, or move \
-             the file into another module",
-            source.path
-        )];
-    };
-    let tokens = source.production_tokens();
+    for source in production() {
+        let Some((package, module)) = module_path(&source.path) else {
+            continue;
+        };
+        let (Some(root), Some(imports)) = (module.first(), packages.get_mut(package)) else {
+            continue;
+        };
+        for (name, line) in root_names(&source.production_tokens(), module.len()) {
+            if name != *root && imports.contains_key(&name) {
+                let from = imports.entry((*root).to_owned()).or_default();
+                from.entry(name)
+                    .or_insert_with(|| format!("{}:{line}", source.path));
+            }
+        }
+    }
+    packages
+}
+
+/// Follows the imports from the end of `path`; returns the places of a circle, if there is one. `done` are modules that lead
+/// to none.
+fn circle(imports: &Imports, path: &mut Vec<String>, done: &mut Vec<String>) -> Option<String> {
+    let last = path.last()?.clone();
+    for (next, place) in imports.get(&last)? {
+        if let Some(start) = path.iter().position(|module| module == next) {
+            let mut modules = path[start..].to_vec();
+            modules.push(next.clone());
+            return Some(format!("{place}: {}", modules.join(" -> ")));
+        }
+        if !done.contains(next) {
+            path.push(next.clone());
+            let found = circle(imports, path, done);
+            if found.is_some() {
+                return found;
+            }
+            path.pop();
+        }
+    }
+    done.push(last);
+    None
+}
+
+fn check(sources: &[Source]) -> Vec<String> {
     let mut problems = Vec::new();
-    for (name, line) in named_modules(&tokens, &module) {
-        if name != *own && !ORDER[..rank].contains(&name.as_str()) {
-            problems.push(format!(
-                "{}:{line}: `{own}` may not use `{name}`, only what comes before it: {:?}; move the code to where both \
-                 may use it",
-                source.path,
-                &ORDER[..rank]
-            ));
+    for imports in imports(sources).values() {
+        let mut done = Vec::new();
+        for module in imports.keys() {
+            if !done.contains(module)
+                && let Some(found) = circle(imports, &mut vec![module.clone()], &mut done)
+            {
+                problems.push(format!(
+                    "{found}; move what both use to where both may use it"
+                ));
+                break;
+            }
         }
     }
     problems
 }
 
 #[test]
-fn layers_use_only_lower_layers() {
-    assert_tidy(&sources().iter().flat_map(check).collect::<Vec<_>>());
+fn root_modules_do_not_import_each_other() {
+    assert_tidy(&check(&sources()));
 }
 
 #[test]
-fn upward_dependencies_are_found() {
-    let problems = |path: &str, text: &str| check(&Source::new(path, text)).len();
-    let [ground, below, .., above] = ORDER;
-    let file = |module: &str| format!("{SERVER}{module}/agents.rs");
-    for (path, text) in [
-        (file(below), format!("use crate::{above}::Store;")),
-        (
-            file(below),
-            format!("use crate::{{\n {ground}::{{self, agents}},\n {above}::{{a, b}},\n}};"),
-        ),
-        (
-            file(below),
-            format!("fn f() {{ crate::{above}::agents::list() }}"),
-        ),
-        (file(below), format!("use super::super::{above}::Store;")),
-        (
-            format!("{SERVER}{below}/mod.rs"),
-            format!("use super::{above}::Store;"),
-        ),
-        (
-            format!("{SERVER}{below}.rs"),
-            format!("use super::{{{ground}, {above}}};"),
-        ),
-        (file(above), "use crate::Context;".to_owned()),
-        (file("novelty"), String::new()),
+fn circles_of_imports_are_found() {
+    let source = |path: &str, text: &str| Source::new(&format!("registry/x/src/{path}"), text);
+    let below = || source("below/mod.rs", "pub fn f() {}");
+    for text in [
+        "use crate::above::Store;",
+        "use crate::{\n below::{self, agents},\n above::{a, b},\n};",
+        "fn f() { crate::above::agents::list() }",
+        "use super::super::above::Store;",
+        "use super::super::middle;",
     ] {
-        assert_eq!(problems(&path, &text), 1, "{path}: {text}");
+        let sources = [
+            below(),
+            source("below/agents.rs", text),
+            source("middle.rs", "use super::above;"),
+            source("above.rs", "use crate::below::agents;"),
+        ];
+        assert_eq!(check(&sources).len(), 1, "{text}");
     }
-    for (path, text) in [
-        (
-            file(above),
-            format!("use crate::{below}::agents;\nuse crate::{{{ground}, {above}::error}};"),
-        ),
-        (file(below), "use super::error::Problem;".to_owned()),
-        (
-            format!("{SERVER}{below}/pages/agent.rs"),
-            "use super::super::error::Problem;".to_owned(),
-        ),
-        (
-            file(below),
-            format!("#[cfg(test)]\nmod tests {{\n use crate::{above}::Store;\n}}"),
-        ),
-        (
-            format!("{SERVER}lib.rs"),
-            format!("use crate::{above}::Store;\npub(crate) mod store;"),
-        ),
-        (
-            format!("{SERVER}{below}/mod.rs"),
-            "pub(crate) fn f() {}\npub(super) fn g() {}".to_owned(),
-        ),
-        (
-            "crawler/src/lib.rs".to_owned(),
-            "use crate::guard::Guard;".to_owned(),
-        ),
+    for text in [
+        "use crate::Context;",
+        "use super::above::Store;",
+        "#[cfg(test)]\nmod tests {\n use crate::above::Store;\n}",
+        "use other::above;",
     ] {
-        assert_eq!(problems(&path, &text), 0, "{path}: {text}");
+        let sources = [
+            below(),
+            source("below/agents.rs", text),
+            source("lib.rs", "use crate::above::Store;\npub mod above;"),
+            source("above.rs", "use crate::below::agents;"),
+        ];
+        assert_eq!(check(&sources), Vec::<String>::new(), "{text}");
     }
 }

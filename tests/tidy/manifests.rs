@@ -14,7 +14,7 @@ type Package = (
 );
 
 /// All packages, with exactly their allowed dependencies. No package depends on the tests.
-const PACKAGES: [Package; 15] = [
+const PACKAGES: [Package; 17] = [
     ("card", "a2a-card", &[], &[]),
     ("crawler", "a2a-crawler", &["a2a-card"], &[]),
     ("migrations", "a2a-migrations", &[], &[]),
@@ -62,8 +62,8 @@ const PACKAGES: [Package; 15] = [
         &[],
     ),
     (
-        "registry/server",
-        "a2a-registry-server",
+        "registry/core",
+        "a2a-registry-core",
         &[
             "a2a-card",
             "a2a-client",
@@ -75,7 +75,41 @@ const PACKAGES: [Package; 15] = [
             "a2a-registry-search",
             "a2a-registry-store",
         ],
-        &["a2a-registry-demo"],
+        &[],
+    ),
+    (
+        "registry/http",
+        "a2a-registry-http",
+        &[
+            "a2a-card",
+            "a2a-client",
+            "a2a-crawler",
+            "a2a-registry-api",
+            "a2a-registry-core",
+            "a2a-registry-domain",
+            "a2a-registry-policy",
+            "a2a-registry-search",
+            "a2a-registry-store",
+        ],
+        &[],
+    ),
+    (
+        "registry/server",
+        "a2a-registry-server",
+        &[
+            "a2a-crawler",
+            "a2a-registry-core",
+            "a2a-registry-domain",
+            "a2a-registry-http",
+            "a2a-registry-search",
+            "a2a-registry-store",
+        ],
+        &[
+            "a2a-card",
+            "a2a-registry-api",
+            "a2a-registry-demo",
+            "a2a-registry-policy",
+        ],
     ),
     (
         "registry/demo",

@@ -148,7 +148,7 @@ fn test_files_are_distinguished_from_production_files() {
     ] {
         assert!(Source::new(path, "").is_test(), "{path}");
     }
-    for path in ["card/src/lib.rs", "registry/server/src/policies/testing.rs"] {
+    for path in ["card/src/lib.rs", "registry/core/src/policies/testing.rs"] {
         assert!(!Source::new(path, "").is_test(), "{path}");
     }
 }

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use a2a_crawler::{Clock, Frontier, Sink, Slot, Visit, VisitOutcome};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::search::indexing::index_next;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
 use a2a_registry_server::jobs;
-use a2a_registry_server::network::Network;
-use a2a_registry_server::search::indexing::index_next;
-use a2a_registry_server::start::Started;
+use a2a_registry_server::start::{Started, close, start_registry};
 use figures::{Figures, Ledger};
 use futures::future::join_all;
 use origins::{Origins, number_of};
@@ -91,7 +91,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
     };
     let network = Network::through(&config, clock.clone(), Arc::new(origins)).unwrap();
     let Started { context: app, .. } =
-        Context::build(config, clock.clone(), entropy, network, None)
+        start_registry(config, clock.clone(), entropy, network, None)
             .await
             .unwrap();
     register(&app, scenario, start).await;
@@ -129,7 +129,7 @@ pub async fn crawl(scenario: &Scenario) -> Figures {
         now += scenario.step;
     }
     let figures = ledger.figures(end, began.elapsed());
-    app.close().await;
+    close(&app.store).await;
     figures
 }
 

@@ -15,7 +15,7 @@ use a2a_registry_api::{
     SavedSearchList, Seen, SessionList, Similar, TokenList, Transfer, Verification, VersionList,
     Vouch, Waiting, Waiver, WaiverList,
 };
-use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_core::search::query::SearchQuery;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -229,7 +229,7 @@ impl Client {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use a2a_registry_server::openapi::openapi_document;
+    use a2a_registry_http::routes::openapi::openapi_document;
 
     use super::*;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{AgentList, Registration};
-use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
-use a2a_registry_server::config::{
+use a2a_registry_core::config::{
     AllowPorts, Config, LogConfig, Registration as RegistrationPolicy,
 };
-use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_demo::{SampleAgent, SampleAgents, start_agents};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};

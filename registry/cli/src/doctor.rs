@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use a2a_crawler::dns::{HickoryResolver, Resolver};
-use a2a_registry_server::config::Config;
-use a2a_registry_server::descriptors::DescriptorBudget;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::descriptors::DescriptorBudget;
 use a2a_registry_server::offline::{self, DamagedCard};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};

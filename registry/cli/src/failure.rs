@@ -2,9 +2,9 @@
 //! wrong, and with `--json` the same as a document on standard output.
 
 use a2a_client::TalkError;
+use a2a_registry_core::config::ConfigError;
+use a2a_registry_core::error::StartError;
 use a2a_registry_embed::ModelError;
-use a2a_registry_server::config::ConfigError;
-use a2a_registry_server::error::StartError;
 use bytes::Bytes;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use a2a_registry_server::config::{self, Config, Overrides};
-use a2a_registry_server::data_dir::DataDirError;
+use a2a_registry_core::config::{self, Config, Overrides};
+use a2a_registry_core::data_dir::DataDirError;
 use clap::Args;
 
 use super::failure::Failure;

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use a2a_registry_server::config::{LogConfig, LogFormat};
+use a2a_registry_core::config::{LogConfig, LogFormat};
 use tracing_subscriber::EnvFilter;
 
 use super::failure::Failure;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::{offline, openapi};
+use a2a_registry_http::routes::openapi;
+use a2a_registry_server::offline;
 use clap::{Args, CommandFactory};
 use serde_json::json;
 

@@ -9,8 +9,9 @@ mod talk;
 
 use std::sync::Arc;
 
-use a2a_registry_server::dialects;
-use a2a_registry_server::mcp::{ToolServer, ToolSource, tools, unknown_tool};
+use a2a_registry_core::dialects;
+use a2a_registry_http::mcp::{ToolServer, ToolSource, tools, unknown_tool};
+use batches::Batches;
 use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -23,6 +24,7 @@ use rmcp::transport::io::stdio_pipes;
 use rmcp::{ErrorData, RoleServer, ServiceExt as _};
 use serde::Deserialize;
 use serde_json::json;
+use talk::TalkCall;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +33,6 @@ use super::failure::{CommandOutcome, CommandResult, Failure};
 use super::refusal::ClientError;
 use super::signals::{EndSignals, Hangup};
 use super::terminal;
-use batches::Batches;
-use talk::TalkCall;
 
 /// Most bytes of a message from the client.
 const LINE_LIMIT: usize = 1024 * 1024;

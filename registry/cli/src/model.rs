@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
+use a2a_registry_core::config::Config;
 use a2a_registry_embed::InstalledModel;
-use a2a_registry_server::config::Config;
-use a2a_registry_server::offline;
-use a2a_registry_server::offline::{EmbeddedModel, EmbeddingProgress};
+use a2a_registry_server::offline::{self, EmbeddedModel, EmbeddingProgress};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;

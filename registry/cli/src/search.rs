@@ -3,7 +3,7 @@
 mod hits;
 
 use a2a_registry_api::{AgentList, HitFields, NewSavedSearch, Summary};
-use a2a_registry_server::search::query::SearchQuery;
+use a2a_registry_core::search::query::SearchQuery;
 use clap::Args;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

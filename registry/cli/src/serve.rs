@@ -8,17 +8,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use a2a_crawler::SystemClock;
+use a2a_registry_core::config::{self, Config, Overrides, read_secret_file};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::descriptors::DescriptorBudget;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_core::network::Network;
 use a2a_registry_domain::ids::SystemEntropy;
-use a2a_registry_server::config::{Config, Overrides, read_secret_file};
-use a2a_registry_server::context::Context;
-use a2a_registry_server::descriptors::DescriptorBudget;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::jobs::Models;
-use a2a_registry_server::metrics::Metrics;
-use a2a_registry_server::network::Network;
-use a2a_registry_server::serve::{self as server, Listeners};
-use a2a_registry_server::start::{BOOTSTRAP_TOKEN, BOOTSTRAP_TOKEN_FILE};
-use a2a_registry_server::{config, jobs};
+use a2a_registry_server::jobs::{self, JobOptions, Models};
+use a2a_registry_server::serve as server;
+use a2a_registry_server::serve::Listeners;
+use a2a_registry_server::start::{self, BOOTSTRAP_TOKEN, BOOTSTRAP_TOKEN_FILE};
 use clap::{Args, ValueEnum};
 use futures::FutureExt;
 use serde_json::json;
@@ -259,7 +258,8 @@ impl Server {
         let entropy = Arc::new(SystemEntropy::default());
         let clock = Arc::new(SystemClock);
         let network = Network::of_system(&config, clock.clone())?;
-        let started = Context::build(config, clock, entropy, network, chosen.as_deref()).await?;
+        let started =
+            start::start_registry(config, clock, entropy, network, chosen.as_deref()).await?;
         if let Some(reason) = &started.rebuild {
             tracing::info!(reason, "the search index is being rebuilt");
         }
@@ -403,7 +403,7 @@ async fn run_server(
     // What is wrong from the start, such as a certificate that cannot be read, shows at the first poll.
     if let Poll::Ready(ended) = futures::poll!(serving.as_mut()) {
         jobs.stop().await;
-        app.close().await;
+        start::close(&app.store).await;
         let why = ended.map_or_else(
             |error| error.to_string(),
             |()| "it ended at once".to_owned(),
@@ -423,7 +423,7 @@ async fn run_server(
         };
         let (served, ()) = tokio::join!(serving, hold_crawler);
         jobs.stop().await;
-        app.close().await;
+        start::close(&app.store).await;
         served.map_err(|error| Failure::new(format!("the server failed: {error}")))
     }))
 }

@@ -2,23 +2,22 @@
 
 use std::sync::{Arc, LazyLock};
 
+use a2a_registry_http::answers::allowed::{self, Addresses};
+use a2a_registry_http::answers::catalog_links::CatalogLinks;
+use a2a_registry_http::api::health;
+use a2a_registry_http::mcp::McpService;
+use a2a_registry_http::middleware::envelope::{self, ErrorPage};
+use a2a_registry_http::middleware::unread_limit::limit_unread_bytes;
+use a2a_registry_http::pages::problems;
+use a2a_registry_http::requests::state::State;
+use a2a_registry_http::routes::openapi::operations;
+use a2a_registry_http::routes::plain::PLAIN_ROUTES;
+use a2a_registry_http::routes::{api as routes, plain as plain_routes};
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web;
 use utoipa_actix_web::AppExt;
-
-use crate::health::routes as health;
-use crate::http::allowed::{self, Addresses};
-use crate::http::catalog_links::CatalogLinks;
-use crate::http::envelope::{self, ErrorPage};
-use crate::http::state::State;
-use crate::http::unread_limit::limit_unread_bytes;
-use crate::mcp::McpService;
-use crate::openapi::operations;
-use crate::pages::problems;
-use crate::plain_routes::{self, PLAIN_ROUTES};
-use crate::routes;
 
 /// Shared by the workers of a process.
 static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {

@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::StartError;
+use a2a_registry_core::policy_sets::deselections;
+use a2a_registry_core::visibility::audience::groups_in;
 use a2a_registry_store::{StoreError, agents, collections, groups};
 use uuid::Uuid;
-
-use crate::audience::groups_in;
-use crate::context::Context;
-use crate::error::StartError;
-use crate::policy_sets::deselections;
 
 /// Audiences of agents that are read at once.
 const AUDIENCES: u64 = 1_000;

@@ -4,24 +4,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2a_registry_core::admission::rules_job as rules;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::crawl::job as crawl;
+use a2a_registry_core::crawl::job::OnOutcome;
+use a2a_registry_core::events::listen;
+use a2a_registry_core::meaning::job as embed;
+use a2a_registry_core::ownership::job as prove;
+use a2a_registry_core::policies::job as policies;
+use a2a_registry_core::reviews::terms_job as terms;
+use a2a_registry_core::search::follow;
+use a2a_registry_core::visits::outage::resume_outage;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::rules_job as rules;
-use crate::context::Context;
-use crate::crawl::job as crawl;
-use crate::crawl::job::OnOutcome;
-use crate::events::listen;
-use crate::health::upkeep;
-use crate::meaning::job as embed;
-use crate::ownership::job as prove;
-use crate::policies::job as policies;
-use crate::reviews::terms_job as terms;
-use crate::search::follow;
-use crate::visits::outage::resume_outage;
+use crate::upkeep;
 
-pub use crate::admission::rules_pass::{PassEnd, decide_by_rules};
-pub use crate::meaning::models::{Embedders, Models};
+pub use a2a_registry_core::admission::rules_pass::PassEnd;
+pub use a2a_registry_core::admission::rules_pass::decide_by_rules;
+pub use a2a_registry_core::meaning::models::Embedders;
+pub use a2a_registry_core::meaning::models::Models;
 pub use crawl::{frontier, sink};
 
 pub struct JobOptions {

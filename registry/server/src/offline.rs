@@ -3,6 +3,13 @@
 use std::sync::Arc;
 
 use a2a_crawler::Clock;
+use a2a_registry_core::accounts::bootstrap;
+use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
+use a2a_registry_core::config::Config;
+use a2a_registry_core::data_dir::DataDir;
+use a2a_registry_core::error::StartError;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::search::indexing::index_anew;
 use a2a_registry_domain::ids::Entropy;
 use a2a_registry_store::{
     Store, StoreError, StoreErrorKind, StoreOptions, agents, vectors, versions,
@@ -10,15 +17,7 @@ use a2a_registry_store::{
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::accounts::bootstrap;
-use crate::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
-use crate::config::Config;
-use crate::context::Context;
-use crate::data_dir::DataDir;
-use crate::error::StartError;
-use crate::network::Network;
-use crate::search::indexing::index_anew;
-use crate::start::{StartPurpose, shown_url, store_options};
+use crate::start::{StartPurpose, assemble_context, close, shown_url, store_options};
 
 /// Replaces a lost bootstrap admin token; returns the new one.
 pub async fn reset_admin_token(
@@ -61,9 +60,9 @@ pub async fn reindex(
 ) -> Result<usize, StartError> {
     let network = Network::none(&config, Arc::clone(&clock))?;
     let purpose = StartPurpose::Reindex;
-    let (context, _) = Context::assemble(config, clock, entropy, network, purpose).await?;
+    let (context, _) = assemble_context(config, clock, entropy, network, purpose).await?;
     let built = index_anew(&context, || false).await;
-    context.close().await;
+    close(&context.store).await;
     match built {
         Ok(agents) => Ok(agents.unwrap_or(0)),
         Err(error) => Err(StartError(format!("the index could not be built: {error}"))),

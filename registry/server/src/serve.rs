@@ -8,6 +8,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use std::{fmt, io};
 
+use a2a_registry_core::config::ServerConfig;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_http::limits::connection::{Connection, ConnectionTimeouts};
+use a2a_registry_http::limits::connections::Connections;
+use a2a_registry_http::requests::state::State;
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, Protocol, Request, Response};
 use actix_server::Server;
@@ -25,12 +31,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{application, metrics_application};
-use crate::config::ServerConfig;
-use crate::context::Context;
-use crate::http::connection::{Connection, ConnectionTimeouts};
-use crate::http::connections::Connections;
-use crate::http::state::State;
-use crate::metrics::Metrics;
 
 /// Idle timeout of a connection between requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);

@@ -5,43 +5,43 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use a2a_crawler::Clock;
+use a2a_registry_core::accounts::bootstrap;
+use a2a_registry_core::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
+use a2a_registry_core::admission::rules_changed::hide_forbidden;
+use a2a_registry_core::config::{Config, DatabaseUrl, SynchronousConfig};
+use a2a_registry_core::context::{Context, Wake};
+use a2a_registry_core::data_dir::DataDir;
+use a2a_registry_core::error::{ErrorKind, StartError};
+use a2a_registry_core::memory::agents::{AgentCache, READ_AGAIN_AFTER};
+use a2a_registry_core::memory::cards::CardCache;
+use a2a_registry_core::memory::changes::Changes;
+use a2a_registry_core::memory::database::{DatabaseContact, DiskState};
+use a2a_registry_core::memory::dry_runs::DryRuns;
+use a2a_registry_core::memory::federation::FederationMemory;
+use a2a_registry_core::memory::lints::LintPlaces;
+use a2a_registry_core::memory::meanings::Meanings;
+use a2a_registry_core::memory::outage::Outage;
+use a2a_registry_core::memory::own_agent::OwnAgent;
+use a2a_registry_core::memory::policies::Policies;
+use a2a_registry_core::memory::refusals::Refusals;
+use a2a_registry_core::memory::rules_progress::RulesProgress;
+use a2a_registry_core::memory::searches::SearchCache;
+use a2a_registry_core::memory::stream::VisitStream;
+use a2a_registry_core::memory::token_uses::TokenUses;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::paging::Signer;
+use a2a_registry_core::policy_sets::{CompiledSets, newest_set};
+use a2a_registry_core::providers::Providers;
+use a2a_registry_core::sealing::{KEY_BYTES, Sealer};
+use a2a_registry_core::search::indexing::{hear_all, remove_undecided};
 use a2a_registry_domain::admission_rules::Rules;
 use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_http::a2a_agent::keys::sign_own_card;
 use a2a_registry_search::{Index, IndexConfig, Opened};
 use a2a_registry_store::{Store, StoreError, StoreOptions, Synchronous, agents, events};
 use data_encoding::BASE64;
 
-use crate::a2a_agent::keys::sign_own_card;
-use crate::accounts::bootstrap;
-use crate::accounts::reserved_names::{RESERVED_NAME, reserved_name_holders};
-use crate::admission::rules_changed::hide_forbidden;
-use crate::config::{Config, DatabaseUrl, SynchronousConfig};
-use crate::context::{Context, Wake};
-use crate::data_dir::DataDir;
-use crate::error::{ErrorKind, StartError};
 use crate::group_selection::check_selected_groups;
-use crate::memory::agents::{AgentCache, READ_AGAIN_AFTER};
-use crate::memory::cards::CardCache;
-use crate::memory::changes::Changes;
-use crate::memory::database::{DatabaseContact, DiskState};
-use crate::memory::dry_runs::DryRuns;
-use crate::memory::federation::FederationMemory;
-use crate::memory::lints::LintPlaces;
-use crate::memory::meanings::Meanings;
-use crate::memory::outage::Outage;
-use crate::memory::own_agent::OwnAgent;
-use crate::memory::policies::Policies;
-use crate::memory::refusals::Refusals;
-use crate::memory::rules_progress::RulesProgress;
-use crate::memory::searches::SearchCache;
-use crate::memory::stream::VisitStream;
-use crate::memory::token_uses::TokenUses;
-use crate::network::Network;
-use crate::paging::Signer;
-use crate::policy_sets::{CompiledSets, newest_set};
-use crate::providers::Providers;
-use crate::sealing::{KEY_BYTES, Sealer};
-use crate::search::indexing::{hear_all, remove_undecided};
 
 /// The environment variable with an admin token that the operator chose.
 pub const BOOTSTRAP_TOKEN: &str = "A2A_REGISTRY_BOOTSTRAP_TOKEN";
@@ -72,111 +72,105 @@ pub struct Started {
     pub rebuild: Option<String>,
 }
 
-impl Context {
-    /// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
-    /// the admin token that the operator chose, of at least 32 characters.
-    pub async fn build(
-        config: Config,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        network: Network,
-        bootstrap_token: Option<&str>,
-    ) -> Result<Started, StartError> {
-        let purpose = StartPurpose::Serve;
-        let (context, rebuild) = Self::assemble(config, clock, entropy, network, purpose).await?;
-        check_selected_groups(&context).await?;
-        if !context.store.is_postgres() {
-            // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
-            // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
-            // file is not writable, the error names the file.
-            context.store.visits_end_leases().await.map_err(|error| {
-                let database = shown_url(&context.config);
-                StartError(format!("the database {database} cannot be used: {error}"))
-            })?;
-        }
-        let admin_token = bootstrap::bootstrap(
-            &context.store,
-            bootstrap_token,
-            context.now(),
-            context.entropy.as_ref(),
-        )
-        .await?;
-        let reserved = reserved_name_holders(&context.store).await;
-        for holder in reserved.map_err(|error| database_failed(&error))? {
-            tracing::warn!(holder, "{RESERVED_NAME}");
-        }
-        hide_before_serving(&context).await?;
-        sign_own_card(&context).await?;
-        let finished = store_options(&context.config).finish_first_start();
-        finished.map_err(|error| database_failed(&error))?;
-        Ok(Started {
-            context: Arc::new(context),
-            admin_token,
-            rebuild,
-        })
+/// Locks the data folder, opens database and index, and builds the context. No job runs yet. `bootstrap_token` is
+/// the admin token that the operator chose, of at least 32 characters.
+pub async fn start_registry(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    network: Network,
+    bootstrap_token: Option<&str>,
+) -> Result<Started, StartError> {
+    let purpose = StartPurpose::Serve;
+    let (context, rebuild) = assemble_context(config, clock, entropy, network, purpose).await?;
+    check_selected_groups(&context).await?;
+    if !context.store.is_postgres() {
+        // No other process uses this database, so any lease belongs to a process that was killed. If it were kept,
+        // its domain would wait until the lease expires, minutes from now. This is the first write of all: if the
+        // file is not writable, the error names the file.
+        context.store.visits_end_leases().await.map_err(|error| {
+            let database = shown_url(&context.config);
+            StartError(format!("the database {database} cannot be used: {error}"))
+        })?;
     }
+    let admin_token = bootstrap::bootstrap(
+        &context.store,
+        bootstrap_token,
+        context.now(),
+        context.entropy.as_ref(),
+    )
+    .await?;
+    let reserved = reserved_name_holders(&context.store).await;
+    for holder in reserved.map_err(|error| database_failed(&error))? {
+        tracing::warn!(holder, "{RESERVED_NAME}");
+    }
+    hide_before_serving(&context).await?;
+    sign_own_card(&context).await?;
+    let finished = store_options(&context.config).finish_first_start();
+    finished.map_err(|error| database_failed(&error))?;
+    Ok(Started {
+        context: Arc::new(context),
+        admin_token,
+        rebuild,
+    })
+}
 
-    /// Locks the data folder, and opens database and index without changing their content. Returns the reason to
-    /// rebuild the index, if any.
-    pub(crate) async fn assemble(
-        config: Config,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        network: Network,
-        purpose: StartPurpose,
-    ) -> Result<(Self, Option<String>), StartError> {
-        let (data_dir, store) = open_store(&config, purpose).await?;
-        let signer = Signer::new(&shared_key(&store, PAGE_KEY, entropy.as_ref()).await?);
-        let sealer = attempt_sealer(&store, entropy.as_ref()).await?;
-        let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
-        let noted = noted_before(&store, &index).await?;
-        let rules = rules_of(&config);
-        let policies = policies_of(&store, &rules).await?;
-        let outage = Outage::kept(&store, clock.now().into())
-            .await
-            .map_err(|error| database_failed(&error))?;
-        let context = Self {
-            providers: Providers::new(&config, network.identity_fetcher.as_ref(), &clock)?,
-            network,
-            cards: CardCache::new(config.limits.card_cache_megabytes),
-            agents: AgentCache::new(
-                config.limits.card_cache_megabytes / 2,
-                store.is_postgres().then_some(READ_AGAIN_AFTER),
-            ),
-            searches: SearchCache::new(config.search.cache_megabytes),
-            lints: LintPlaces::default(),
-            token_uses: TokenUses::default(),
-            refusals: Refusals::default(),
-            dry_runs: DryRuns::default(),
-            federation: FederationMemory::default(),
-            meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
-            heard: DatabaseContact::new(clock.monotonic()),
-            noted: AtomicI64::new(noted),
-            disk: DiskState::default(),
-            published: tokio::sync::Mutex::default(),
-            index_asked: tokio::sync::Mutex::default(),
-            stream: VisitStream::new(&config.crawler, clock.now(), outage),
-            changes: Changes::default(),
-            wake: Wake::default(),
-            rules,
-            rules_progress: RulesProgress::new(new_id(clock.now().into(), entropy.as_ref())),
-            policies,
-            own_agent: OwnAgent::default(),
-            signer,
-            sealer,
-            store,
-            index,
-            clock,
-            entropy,
-            config,
-            _data_dir: data_dir,
-        };
-        Ok((context, rebuild))
-    }
-
-    pub async fn close(&self) {
-        close(&self.store).await;
-    }
+/// Locks the data folder, and opens database and index without changing their content. Returns the reason to
+/// rebuild the index, if any.
+pub(crate) async fn assemble_context(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    network: Network,
+    purpose: StartPurpose,
+) -> Result<(Context, Option<String>), StartError> {
+    let (data_dir, store) = open_store(&config, purpose).await?;
+    let signer = Signer::new(&shared_key(&store, PAGE_KEY, entropy.as_ref()).await?);
+    let sealer = attempt_sealer(&store, entropy.as_ref()).await?;
+    let (index, rebuild) = open_index(&config, &store, entropy.as_ref(), purpose).await?;
+    let noted = noted_before(&store, &index).await?;
+    let rules = rules_of(&config);
+    let policies = policies_of(&store, &rules).await?;
+    let outage = Outage::kept(&store, clock.now().into())
+        .await
+        .map_err(|error| database_failed(&error))?;
+    let context = Context {
+        providers: Providers::new(&config, network.identity_fetcher.as_ref(), &clock)?,
+        network,
+        cards: CardCache::new(config.limits.card_cache_megabytes),
+        agents: AgentCache::new(
+            config.limits.card_cache_megabytes / 2,
+            store.is_postgres().then_some(READ_AGAIN_AFTER),
+        ),
+        searches: SearchCache::new(config.search.cache_megabytes),
+        lints: LintPlaces::default(),
+        token_uses: TokenUses::default(),
+        refusals: Refusals::default(),
+        dry_runs: DryRuns::default(),
+        federation: FederationMemory::default(),
+        meanings: Meanings::new(Duration::from_millis(config.search.embed_timeout)),
+        heard: DatabaseContact::new(clock.monotonic()),
+        noted: AtomicI64::new(noted),
+        disk: DiskState::default(),
+        published: tokio::sync::Mutex::default(),
+        index_asked: tokio::sync::Mutex::default(),
+        stream: VisitStream::new(&config.crawler, clock.now(), outage),
+        changes: Changes::default(),
+        wake: Wake::default(),
+        rules,
+        rules_progress: RulesProgress::new(new_id(clock.now().into(), entropy.as_ref())),
+        policies,
+        own_agent: OwnAgent::default(),
+        signer,
+        sealer,
+        store,
+        index,
+        clock,
+        entropy,
+        config,
+        _data_dir: data_dir,
+    };
+    Ok((context, rebuild))
 }
 
 /// Hides, before any request is answered, what the rules of this process may forbid, and what was hidden since the last
@@ -208,7 +202,8 @@ async fn hide_before_serving(context: &Context) -> Result<(), StartError> {
     })
 }
 
-async fn close(store: &Store) {
+/// Closes the database.
+pub async fn close(store: &Store) {
     if let Err(error) = store.close().await {
         tracing::warn!(%error, "the database did not close cleanly");
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod a2a_tasks;
 mod access;
 mod anonymous_writes;
 mod authorization;
@@ -14,15 +15,21 @@ mod events;
 mod forms;
 mod headers;
 mod hidden;
+mod index_follower;
 mod lint;
+mod own_card_keys;
 mod pages;
 mod people;
 mod policy_pages;
 pub(crate) mod provider_sign_in;
 mod refusals;
+#[cfg(test)]
+mod search;
 mod sessions;
+mod sign_in_attempts;
 mod tls;
 mod tokens;
+mod unknown_values;
 mod unread;
 
 use std::rc::Rc;
@@ -30,8 +37,16 @@ use std::sync::Arc;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::NewToken;
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::config::{AllowPorts, Config};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::role::{Role, Scope};
+use a2a_registry_http::requests::state::State;
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
@@ -43,15 +58,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::tokens::token_create;
 use crate::application::application;
-use crate::authentication::authenticate;
-use crate::caller::Caller;
-use crate::config::{AllowPorts, Config};
-use crate::context::Context;
-use crate::http::state::State;
-use crate::metrics::Metrics;
-use crate::network::Network;
 
 /// The admin's token in every test.
 const ADMIN: &str = "a-bootstrap-token-of-forty-characters-0001";
@@ -88,7 +95,7 @@ impl Registry {
         adjust(&mut config);
         let entropy = Arc::new(SystemEntropy::default());
         let network = Network::of_system(&config, Arc::clone(&clock)).unwrap();
-        let started = Context::build(config, clock, entropy, network, Some(ADMIN))
+        let started = crate::start::start_registry(config, clock, entropy, network, Some(ADMIN))
             .await
             .unwrap();
         let metrics = Arc::new(Metrics::new());

@@ -7,22 +7,21 @@ use std::sync::Arc;
 
 use a2a_crawler::SystemClock;
 use a2a_registry_api::{AgentList, HitFields, Registration, ReviewDecision};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::agents::cards::agent_card;
+use a2a_registry_core::config::{AllowPorts, Config};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::network::Network;
+use a2a_registry_core::reviews::deciding::review_approve;
+use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list};
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::search;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::ids::SystemEntropy;
 use a2a_registry_domain::review::ReviewState;
-use a2a_registry_server::agents::cards::agent_card;
-use a2a_registry_server::authentication::authenticate;
-use a2a_registry_server::caller::Caller;
-use a2a_registry_server::config::{AllowPorts, Config};
-use a2a_registry_server::context::Context;
-use a2a_registry_server::domains::register::register;
-use a2a_registry_server::jobs;
-use a2a_registry_server::jobs::JobOptions;
-use a2a_registry_server::network::Network;
-use a2a_registry_server::reviews::deciding::review_approve;
-use a2a_registry_server::reviews::queue::{ReviewsWanted, review_list};
-use a2a_registry_server::search::query::SearchQuery;
-use a2a_registry_server::search::search;
-use a2a_registry_server::start::Started;
+use a2a_registry_server::jobs::{self, JobOptions};
+use a2a_registry_server::start::{Started, close, start_registry};
 
 const TOKEN: &str = "a-bootstrap-token-of-forty-characters-0001";
 
@@ -69,7 +68,7 @@ async fn a_card_is_found_once_it_is_approved() {
         context: app,
         admin_token,
         rebuild,
-    } = Context::build(
+    } = start_registry(
         config,
         clock.clone(),
         Arc::new(SystemEntropy::default()),
@@ -100,7 +99,7 @@ async fn a_card_is_found_once_it_is_approved() {
         state: Some(ReviewState::Open),
         ..ReviewsWanted::default()
     };
-    let page = a2a_registry_server::paging::PageRequest::default();
+    let page = a2a_registry_core::paging::PageRequest::default();
     settled(&app, async |app| {
         review_list(app, &admin, pending, &page)
             .await
@@ -145,5 +144,5 @@ async fn a_card_is_found_once_it_is_approved() {
 
     agents.stop().await;
     jobs.stop().await;
-    app.close().await;
+    close(&app.store).await;
 }

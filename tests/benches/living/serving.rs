@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use a2a_registry_server::config::Config;
-use a2a_registry_server::context::Context;
+use a2a_registry_core::config::Config;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::search::indexing::index_anew;
+use a2a_registry_core::visits::leasing::wake_crawler;
 use a2a_registry_server::jobs::{self, JobOptions};
-use a2a_registry_server::search::indexing::index_anew;
-use a2a_registry_server::visits::leasing::wake_crawler;
 use sea_orm::DatabaseConnection;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use a2a_registry_server::openapi::openapi_document;
+use a2a_registry_http::routes::openapi::openapi_document;
 use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! `talk_to_agent`: one message to an agent, from this machine and with what its user keeps for that agent.
 
 use a2a_client::{Agent, AgentAnswer, Message, Part, TalkError};
-use a2a_registry_server::mcp::{input_schema, output_schema};
+use a2a_registry_http::mcp::{input_schema, output_schema};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

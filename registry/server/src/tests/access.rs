@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_domain::role::Role;
+use a2a_registry_http::routes::openapi::openapi_document;
+use a2a_registry_http::routes::openapi::operations::{Operation, all as operations};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use url::form_urlencoded;
 
-use crate::openapi::openapi_document;
-use crate::openapi::operations::{Operation, all as operations};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 static DOCUMENT: LazyLock<Value> =

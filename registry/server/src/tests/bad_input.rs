@@ -296,7 +296,7 @@ async fn a_wrong_method_learns_the_right_ones() {
 #[actix_web::test]
 async fn every_kind_of_problem_is_explained() {
     let registry = Registry::new().await;
-    for kind in crate::http::problem_kinds::ALL {
+    for kind in a2a_registry_http::problems::problem_kinds::ALL {
         let page = registry.get(&format!("/problems/{}", kind.slug)).await;
         assert_eq!(page.status, 200);
         assert!(

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use a2a_registry_api::Registration;
+use a2a_registry_core::domains::register::register;
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use ring::digest::{SHA256, digest};
 
-use crate::domains::register::register;
-use crate::jobs;
-use crate::jobs::JobOptions;
+use crate::jobs::{self, JobOptions};
 use crate::tests::{ADMIN, Registry, bearer};
 
 /// Registers the sample agents with a registry that approves everything, and waits until one is found.
@@ -280,7 +279,7 @@ async fn an_agent_has_a_tag_for_what_each_caller_sees() {
     // A token that has ended is refused whatever is kept.
     let token = registry.token(Role::Publisher).await;
     assert_eq!(ask(Some(&token), "").await.status, 200);
-    let gone = crate::authentication::hash(&token);
+    let gone = a2a_registry_core::accounts::authentication::hash(&token);
     let (row, _) = a2a_registry_store::accounts::token_by_hash(&registry.context().store, &gone)
         .await
         .unwrap()

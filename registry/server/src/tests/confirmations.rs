@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use a2a_registry_core::config::{ProviderConfig, RequireConfig};
 use a2a_registry_domain::role::{Role, Scope};
+use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::config::{ProviderConfig, RequireConfig};
-use crate::http::visitor::form_token;
 use crate::tests::sessions::{form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 

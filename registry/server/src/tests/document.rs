@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use a2a_registry_http::routes::openapi::openapi_document;
+use a2a_registry_http::routes::openapi::operations::all as operations;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::openapi::openapi_document;
-use crate::openapi::operations::all as operations;
 use crate::tests::{ADMIN, Registry, bearer};
 
 #[test]
@@ -107,10 +107,10 @@ fn the_fields_of_hits_are_described() {
 /// The limits in the document are the enforced ones; a configured limit shows the configured value.
 #[test]
 fn limits_are_those_of_the_code() {
-    use crate::config::LimitsConfig;
     use a2a_registry_api::limits::{
         DEFAULT_PAGE, DEFAULT_SIMILAR, MAX_PAGE, MAX_REASON, MAX_SIMILAR,
     };
+    use a2a_registry_core::config::LimitsConfig;
 
     let document: serde_json::Value = serde_json::from_str(&openapi_document()).unwrap();
     let mut page_sizes = 0;

@@ -6,6 +6,13 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::{AccountPatch, NewToken, Registration};
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::accounts::people::account_patch;
+use a2a_registry_core::accounts::tokens::{token_create, token_revoke};
+use a2a_registry_core::domains::register;
+use a2a_registry_core::metrics::Metrics;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::providers::{Entry, EntryRefusal, Holder};
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 use futures::StreamExt;
@@ -13,13 +20,6 @@ use time::OffsetDateTime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::people::account_patch;
-use crate::accounts::tokens::{token_create, token_revoke};
-use crate::domains::register;
-use crate::identity::account_of;
-use crate::metrics::Metrics;
-use crate::precondition::Precondition;
-use crate::providers::{Entry, EntryRefusal, Holder};
 use crate::tests::{ADMIN, Registry, bearer};
 
 /// Timeout of every wait, longer than any step takes: only a failing test reaches it.

@@ -1,13 +1,13 @@
 //! Forms of pages that act for a session: collections, the feed, saved searches and reports.
 
 use a2a_registry_api::limits::MAX_AUDIENCE;
+use a2a_registry_core::accounts::identity::account_of;
+use a2a_registry_core::providers::{Entry, Holder};
 use a2a_registry_domain::role::Role;
+use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::http::visitor::form_token;
-use crate::identity::account_of;
-use crate::providers::{Entry, Holder};
 use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 

@@ -1,11 +1,11 @@
 //! Headers that every response carries, or must not carry.
 
+use a2a_registry_core::domains::register::register;
 use a2a_registry_domain::role::{Role, Scope};
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use crate::domains::register::register;
 use crate::tests::{ADMIN, Registry, bearer};
 
 const ORIGIN: (&str, &str) = ("origin", "https://elsewhere.example");

@@ -1,6 +1,13 @@
 //! A hidden agent, its domain and a hidden collection are answered like missing ones, by the same reads.
 
 use a2a_registry_api::{Act, AgentPatch, CollectionContent, GroupMembers};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::groups::group_put;
+use a2a_registry_core::agents::acts::agent_suspend;
+use a2a_registry_core::agents::owner::agent_patch;
+use a2a_registry_core::collections::acts::collection_put;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::lifecycle::Visibility;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::agents::agents_by_ids;
@@ -10,13 +17,6 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use uuid::Uuid;
 
-use crate::accounts::groups::group_put;
-use crate::agents::acts::agent_suspend;
-use crate::agents::owner::agent_patch;
-use crate::authentication::authenticate;
-use crate::caller::Caller;
-use crate::collections::acts::collection_put;
-use crate::precondition::Precondition;
 use crate::tests::cards::with_agents;
 use crate::tests::{ADMIN, Registry};
 

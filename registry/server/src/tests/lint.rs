@@ -2,10 +2,10 @@
 
 use a2a_card::{MAX_CARD_BYTES, MAX_DEPTH, digest};
 use a2a_registry_api::CardLint;
+use a2a_registry_core::memory::lints::PLACES;
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use crate::memory::lints::PLACES;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
 const PATH: &str = "/v1/cards:lint";

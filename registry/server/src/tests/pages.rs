@@ -1,13 +1,13 @@
 //! The HTML pages over HTTP: the registration form, errors as pages, cacheable files.
 
+use a2a_registry_core::config::Registration;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::error::ErrorKind;
+use a2a_registry_core::visibility::caller::Caller;
 use a2a_registry_domain::role::Role;
 use actix_web::test::TestRequest;
 
-use crate::caller::Caller;
-use crate::config::Registration;
-use crate::context::Context;
-use crate::domains::acts::domain_show;
-use crate::error::ErrorKind;
 use crate::tests::sessions::{near, sign_in, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 

@@ -1,6 +1,7 @@
 //! Accounts and groups: what admins change, when it acts, and what may not be lost.
 
 use a2a_registry_api::limits::{MAX_GROUPS, MAX_GROUPS_OF_ACCOUNT, MAX_MEMBERS};
+use a2a_registry_core::accounts::authentication::authenticate;
 use a2a_registry_domain::ids::new_id;
 use a2a_registry_domain::role::Role;
 use a2a_registry_store::accounts;
@@ -8,10 +9,8 @@ use a2a_registry_store::entity::{account, account_group, group_member};
 use a2a_registry_store::groups::group_by_name;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-
 use uuid::Uuid;
 
-use crate::authentication::authenticate;
 use crate::tests::{ADMIN, Registry, TestResponse};
 
 async fn get(registry: &Registry, by: &str, path: &str) -> TestResponse {

@@ -2,9 +2,9 @@
 
 use a2a_registry_api::limits::MAX_POLICIES_BODY;
 use a2a_registry_domain::role::Role;
+use a2a_registry_http::requests::visitor::form_token;
 use actix_web::test::TestRequest;
 
-use crate::http::visitor::form_token;
 use crate::tests::sessions::{form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse};
 

@@ -1,15 +1,15 @@
 //! Signing in with an identity provider, as far as it needs none.
 
+use a2a_registry_core::config::{AllowPorts, ProviderConfig};
+use a2a_registry_core::error::{AppError, ErrorKind};
 use a2a_registry_domain::timestamp::MINUTE;
+use a2a_registry_http::requests::visitor::form_token;
+use a2a_registry_http::sessions::attempts::{AnsweredAttempt, MAX_USED};
+use a2a_registry_http::sessions::{SessionClient, session_begin_with_provider};
 use a2a_registry_store::entity::used_attempt;
 use a2a_registry_store::identities::{attempt_is_used, used_attempt_count};
 use actix_web::test::TestRequest;
 
-use crate::accounts::attempts::{AnsweredAttempt, MAX_USED};
-use crate::accounts::sessions::{SessionClient, session_begin_with_provider};
-use crate::config::{AllowPorts, ProviderConfig};
-use crate::error::{AppError, ErrorKind};
-use crate::http::visitor::form_token;
 use crate::tests::sessions::{BEFORE, form, near, sign_in, text, with};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use a2a_crawler::{Clock as _, SystemClock};
 use a2a_registry_api::NewToken;
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::accounts::refusals::write_refusals;
+use a2a_registry_core::accounts::tokens::token_create;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::metrics::ProcessGauges;
 use a2a_registry_domain::role::Role;
+use a2a_registry_http::requests::visitor::form_token;
+use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::accounts::refusals::write_refusals;
-use crate::accounts::tokens::token_create;
-use crate::authentication::authenticate;
-use crate::events::list::events_after;
-use crate::http::visitor::form_token;
-use crate::metrics::ProcessGauges;
-use crate::openapi::operations::all as operations;
-use crate::plain_routes::PLAIN_ROUTES;
 use crate::tests::access::request;
 use crate::tests::sessions::{BEFORE, MovedClock, form, near, sign_in};
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};

@@ -6,15 +6,15 @@ use std::time::Duration;
 use a2a_crawler::{Clock, SystemClock};
 use a2a_registry_api::limits::MAX_SESSIONS;
 use a2a_registry_domain::role::{Role, Scope};
+use a2a_registry_http::requests::visitor::form_token;
+use a2a_registry_http::routes::api::DIALECT_ERRORS;
+use a2a_registry_http::routes::openapi::operations::all as operations;
+use a2a_registry_http::routes::plain::PLAIN_ROUTES;
 use actix_web::http::header::SET_COOKIE;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::http::visitor::form_token;
-use crate::openapi::operations::all as operations;
-use crate::plain_routes::PLAIN_ROUTES;
-use crate::routes::DIALECT_ERRORS;
 use crate::tests::access::request;
 use crate::tests::{ADMIN, Registry, TestResponse, bearer};
 
@@ -354,14 +354,14 @@ async fn sessions_are_listed_revoked_and_bounded() {
     for _ in 0..=MAX_SESSIONS {
         // The limit of attempts is per address and account, and in the memory of one process.
         let context = registry.context();
-        let caller = crate::authentication::authenticate(context, &own)
+        let caller = a2a_registry_core::accounts::authentication::authenticate(context, &own)
             .await
             .unwrap();
-        let client = crate::accounts::sessions::SessionClient {
+        let client = a2a_registry_http::sessions::SessionClient {
             user_agent: "curl",
             address: None,
         };
-        let begun = crate::accounts::sessions::session_begin(context, &caller, &client).await;
+        let begun = a2a_registry_http::sessions::session_begin(context, &caller, &client).await;
         secrets.push(begun.unwrap());
     }
     assert_eq!(account_page(&registry, &secrets[0]).await.status, 303);
@@ -381,7 +381,7 @@ async fn sessions_are_listed_revoked_and_bounded() {
     // Sessions of one millisecond are in no order among themselves, so each is known by its secret.
     let id_of = async |secret: &str| {
         let (store, now) = (&registry.context().store, registry.context().now().0);
-        let hash = crate::authentication::hash(secret);
+        let hash = a2a_registry_core::accounts::authentication::hash(secret);
         let found = a2a_registry_store::sessions::session_by_hash(store, &hash, now).await;
         found.unwrap().unwrap().0.id.to_string()
     };
@@ -458,7 +458,7 @@ async fn a_session_ends_unused_after_eight_hours_and_in_any_case_after_a_day() {
         hours(7);
         assert_eq!(account_page(&registry, &used).await.status, 200);
         // The use is noted beside the request; here it is noted for certain.
-        let hash = crate::authentication::hash(&used);
+        let hash = a2a_registry_core::accounts::authentication::hash(&used);
         let now = registry.context().now().0;
         let found = a2a_registry_store::sessions::session_by_hash(store, &hash, now).await;
         let write = store.write().await.unwrap();

@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use a2a_registry_core::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::Metrics;
 use crate::tests::Registry;
 
 #[actix_web::test]

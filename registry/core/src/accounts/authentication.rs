@@ -1,0 +1,257 @@
+//! Authentication of callers by the secret of a token or of a session, or by an access token. Nothing is cached between
+//! requests, so a change of an account, a token or a session takes effect at the next request in every process.
+
+use a2a_registry_domain::role::{Roles, Scopes};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::Principal;
+use a2a_registry_store::entity::{account, account_group, session, token};
+use a2a_registry_store::groups::{self, ADMIN_ORIGIN};
+use a2a_registry_store::{accounts, feeds, sessions};
+use data_encoding::BASE64URL_NOPAD;
+use ring::digest::{SHA256, digest};
+use uuid::Uuid;
+
+use crate::accounts::identity::account_of;
+use crate::context::Context;
+use crate::error::{AppError, RefusalReason, Result};
+use crate::providers::Holder;
+use crate::visibility::caller::{Account, Caller, Credential};
+
+/// Authenticates a caller by the secret of a token, or by an access token of an identity provider.
+pub async fn authenticate(context: &Context, secret: &str) -> Result<Caller> {
+    if let Some(provider) = context.providers.named_in(secret) {
+        let holder = provider.access_token_holder(secret).await;
+        let holder =
+            holder.map_err(|error| error.refused_by_provider(RefusalReason::AccessToken))?;
+        return by_access_token(context, &holder).await;
+    }
+    // The caller gets the same answer in each case.
+    let refused = |reason| {
+        AppError::unauthenticated(
+            "This token is unknown or has ended; ask an admin for another one.",
+        )
+        .refused(reason)
+    };
+    let (token, account) = accounts::token_by_hash(&context.store, &hash(secret))
+        .await?
+        .ok_or_else(|| refused(RefusalReason::UnknownToken))?;
+    let now = context.now().0;
+    if token.expires_at.is_some_and(|end| end <= now) {
+        return Err(refused(RefusalReason::EndedToken));
+    }
+    if !account.may_be_used() {
+        return Err(refused(RefusalReason::DisabledAccount));
+    }
+    if suspended_at(context, &account).is_some() {
+        return Err(AppError::unauthenticated(format!(
+            "This token is suspended: the identity provider of its account has not confirmed the account for {} days. \
+             Sign in with the identity provider; the token is valid again then.",
+            context.config.identity.max_absence
+        ))
+        .refused(RefusalReason::SuspendedToken));
+    }
+    note_use(context, &token, now);
+    let roles = account.roles()?;
+    let credential = Credential::Token(token.id);
+    caller_of(context, account, roles, token.scopes(), credential).await
+}
+
+/// Since when the tokens, sessions and feed of an account are suspended until its next sign-in, because its identity
+/// provider has issued no valid claims about it for too long.
+pub fn suspended_at(context: &Context, account: &account::Model) -> Option<Timestamp> {
+    let valid_at = Timestamp(account.claims_valid_at?);
+    let end = context.config.identity.absence_end(valid_at)?;
+    (end <= context.now()).then_some(end)
+}
+
+/// The caller for an access token: its account, with all that its roles allow.
+async fn by_access_token(context: &Context, holder: &Holder) -> Result<Caller> {
+    let account = account_of(context, holder).await?;
+    if account.disabled_at.is_some() {
+        return Err(
+            AppError::unauthenticated("The account of this access token is disabled.")
+                .refused(RefusalReason::DisabledAccount),
+        );
+    }
+    let roles = account.roles()?;
+    let credential = Credential::AccessToken(holder.issuer.clone());
+    caller_of(context, account, roles, None, credential).await
+}
+
+async fn caller_of(
+    context: &Context,
+    account: account::Model,
+    roles: Roles,
+    scopes: Option<Scopes>,
+    credential: Credential,
+) -> Result<Caller> {
+    let groups = groups::groups_of(&context.store, &[account.id]).await?;
+    Ok(Caller {
+        network: None,
+        account: Some(Account {
+            id: account.id,
+            name: account.name,
+            scopes: within(scopes, &roles),
+            roles,
+            groups: in_order(&groups),
+            group_names: named_in_policies(&groups),
+            credential,
+        }),
+    })
+}
+
+/// The scopes of a token that its account's roles allow now.
+pub fn scopes_of(token: &token::Model, roles: &Roles) -> Scopes {
+    within(token.scopes(), roles)
+}
+
+/// These scopes as far as the roles allow them; all that they allow if none are given.
+pub fn within(scopes: Option<Scopes>, roles: &Roles) -> Scopes {
+    match scopes {
+        Some(scopes) => scopes.within(&roles.scopes()),
+        None => roles.scopes(),
+    }
+}
+
+fn in_order(groups: &[(Uuid, account_group::Model)]) -> Vec<Uuid> {
+    let mut ids: Vec<Uuid> = groups.iter().map(|(_, group)| group.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Groups as policies name them: groups with the same name but different origins are different.
+pub fn named_in_policies(groups: &[(Uuid, account_group::Model)]) -> Vec<String> {
+    let named = groups.iter().map(|(_, group)| {
+        let issuer = (group.origin != ADMIN_ORIGIN).then_some(group.origin.as_str());
+        Principal::group(issuer, &group.name)
+    });
+    named.collect()
+}
+
+/// Authenticates the reader of a feed by its secret; `None` for an unknown one, and if the account is disabled or
+/// suspended. The caller may only read the feed, and do no more than the token or session that made the feed could.
+pub async fn authenticate_feed(context: &Context, secret: &str) -> Result<Option<Caller>> {
+    let found = feeds::feed_by_hash(&context.store, &hash(secret)).await?;
+    let found = found
+        .filter(|(_, account)| account.may_be_used() && suspended_at(context, account).is_none());
+    let Some((Some(scopes), account)) = found.map(|(feed, account)| (feed.scopes(), account))
+    else {
+        return Ok(None);
+    };
+    let roles = account.roles()?;
+    let caller = caller_of(context, account, roles, Some(scopes), Credential::Feed).await?;
+    Ok(Some(caller))
+}
+
+/// How far behind the stored time of a session's last use may be, in microseconds.
+const SEEN_EVERY: i64 = 5 * 60 * 1_000_000;
+
+#[derive(Debug)]
+pub struct SessionCaller {
+    pub caller: Caller,
+    /// The new secret, if the roles of the account have changed.
+    pub rotated: Option<String>,
+}
+
+/// Authenticates a caller by the secret of a session; `None` for one that is unknown or has ended, which is no failure:
+/// a browser sends it to every page. With `may_rotate`, a session whose account has other roles now gets a new secret.
+pub async fn authenticate_session(
+    context: &Context,
+    secret: &str,
+    may_rotate: bool,
+) -> Result<Option<SessionCaller>> {
+    let now = context.now().0;
+    let found = sessions::session_by_hash(&context.store, &hash(secret), now).await?;
+    let Some((session, account)) = found else {
+        return Ok(None);
+    };
+    // A provider that the operator has removed signs nobody in.
+    let issuer = session.issuer.as_deref();
+    let is_trusted = issuer.is_none_or(|issuer| context.providers.by_issuer(issuer).is_some());
+    if !account.may_be_used() || !is_trusted || suspended_at(context, &account).is_some() {
+        return Ok(None);
+    }
+    let roles = account.roles()?;
+    let rotated = match may_rotate && session.roles != roles.to_string() {
+        true => rotate(context, &session, &roles).await?,
+        false => None,
+    };
+    note_seen(context, &session, now);
+    let credential = Credential::Session(session.id);
+    Ok(Some(SessionCaller {
+        rotated,
+        caller: caller_of(context, account, roles, session.scopes(), credential).await?,
+    }))
+}
+
+/// Gives a session a new secret. Of two concurrent requests only one does; the other has no secret to return.
+async fn rotate(
+    context: &Context,
+    session: &session::Model,
+    roles: &Roles,
+) -> Result<Option<String>> {
+    let secret = session_secret(context);
+    let write = context.store.write().await?;
+    let roles = roles.to_string();
+    let rotated = write
+        .session_rotate(session.id, &session.hash, &hash(&secret), &roles)
+        .await?;
+    write.commit().await?;
+    Ok(rotated.then_some(secret))
+}
+
+pub fn session_secret(context: &Context) -> String {
+    let mut random = [0; 32];
+    context.entropy.fill(&mut random);
+    BASE64URL_NOPAD.encode(&random)
+}
+
+/// Records that a session is used, outside the request and at most once per interval.
+fn note_seen(context: &Context, session: &session::Model, now: i64) {
+    if now.saturating_sub(session.last_seen_at) < SEEN_EVERY {
+        return;
+    }
+    let (store, id) = (context.store.clone(), session.id);
+    tokio::spawn(async move {
+        let noted = async {
+            let write = store.write().await?;
+            write.session_seen(id, now).await?;
+            write.commit().await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, session = %id, "the use of a session is not noted");
+        }
+    });
+}
+
+/// Records the hour of a token's use outside the request, which neither waits nor fails for it.
+fn note_use(context: &Context, token: &token::Model, now: i64) {
+    let Some(hour) = context
+        .token_uses
+        .to_note(token.id, token.last_used_at, now)
+    else {
+        return;
+    };
+    let (store, id) = (context.store.clone(), token.id);
+    tokio::spawn(async move {
+        let noted = async {
+            let write = store.write().await?;
+            write.token_used(id, hour).await?;
+            write.commit().await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, token = %id, "the use of a token is not noted");
+        }
+    });
+}
+
+/// The prefix of every token, by which secret scanners recognise a leaked one.
+pub const TOKEN_PREFIX: &str = "a2ar_";
+
+pub fn hash(secret: &str) -> String {
+    digest(&SHA256, secret.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

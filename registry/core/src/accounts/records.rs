@@ -1,0 +1,149 @@
+//! Rows of accounts and tokens, how they are made, and how callers see them.
+
+use a2a_registry_api::{Account, GroupName, Token};
+use a2a_registry_domain::ids::{Entropy, new_id};
+use a2a_registry_domain::role::Roles;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{account, account_group, token};
+use a2a_registry_store::{Handle, accounts, groups};
+use data_encoding::BASE64URL_NOPAD;
+use uuid::Uuid;
+
+use crate::accounts::authentication::{TOKEN_PREFIX, hash, scopes_of, suspended_at};
+use crate::context::Context;
+use crate::error::{AppError, Result};
+use crate::names::check_new_name;
+
+/// Characters of a token that lists show.
+const SHOWN: usize = 10;
+
+pub fn account_row(
+    name: &str,
+    roles: &Roles,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> account::Model {
+    account::Model {
+        id: new_id(now, entropy),
+        name: name.into(),
+        role: roles.main().into(),
+        roles: Some(roles.to_string()),
+        disabled_at: None,
+        claims_valid_at: None,
+        access_ended_at: None,
+        news_seen_at: None,
+        created_at: now.0,
+    }
+}
+
+pub fn set_roles(row: &mut account::Model, roles: &Roles) {
+    row.role = roles.main().into();
+    row.roles = Some(roles.to_string());
+}
+
+pub fn token_row(
+    secret: &str,
+    account_id: Uuid,
+    name: &str,
+    bootstrap: bool,
+    now: Timestamp,
+    entropy: &dyn Entropy,
+) -> token::Model {
+    // The beginning of a token that an operator chose may be enough to guess the rest; a generated token is random.
+    let shown = if secret.starts_with(TOKEN_PREFIX) {
+        SHOWN
+    } else {
+        0
+    };
+    token::Model {
+        id: new_id(now, entropy),
+        account_id,
+        name: name.into(),
+        prefix: secret.chars().take(shown).collect(),
+        hash: hash(secret),
+        bootstrap,
+        created_at: now.0,
+        expires_at: None,
+        scopes: None,
+        last_used_at: None,
+    }
+}
+
+pub fn new_secret(entropy: &dyn Entropy) -> String {
+    let mut random = [0; 32];
+    entropy.fill(&mut random);
+    format!("{TOKEN_PREFIX}{}", BASE64URL_NOPAD.encode(&random))
+}
+
+/// Refuses an invalid name of a new account. A name that parses as an id could stand for another account in a path.
+pub fn check_account_name(pointer: &str, name: &str) -> Result<()> {
+    check_new_name(pointer, name)?;
+    if Uuid::try_parse(name).is_ok() {
+        return Err(AppError::invalid(pointer, "an account's name is no id"));
+    }
+    Ok(())
+}
+
+pub fn token_view(context: &Context, row: token::Model, account: &account::Model) -> Token {
+    let roles = account.roles().unwrap_or_default();
+    Token {
+        id: row.id,
+        account: account.name.clone(),
+        scopes: scopes_of(&row, &roles).iter().map(Into::into).collect(),
+        name: row.name,
+        prefix: row.prefix,
+        created_at: Timestamp(row.created_at),
+        expires_at: row.expires_at.map(Timestamp),
+        last_used_at: row.last_used_at.map(Timestamp),
+        suspended_at: suspended_at(context, account),
+    }
+}
+
+pub(super) async fn account_views(
+    on: &impl Handle,
+    rows: Vec<account::Model>,
+) -> Result<Vec<Account>> {
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let groups = groups::groups_of(on, &ids).await?;
+    let view = |row: account::Model| {
+        let roles = row.roles()?;
+        let own = groups.iter().filter(|(account, _)| *account == row.id);
+        Ok(Account {
+            id: row.id,
+            name: row.name,
+            role: roles.main().into(),
+            roles: roles.iter().map(Into::into).collect(),
+            groups: own.map(|(_, group)| group_name(group)).collect(),
+            disabled_at: row.disabled_at.map(Timestamp),
+            access_ended_at: row.access_ended_at.map(Timestamp),
+            created_at: Timestamp(row.created_at),
+        })
+    };
+    rows.into_iter().map(view).collect()
+}
+
+pub(super) async fn account_view(on: &impl Handle, row: account::Model) -> Result<Account> {
+    let id = row.id;
+    let mut views = account_views(on, vec![row]).await?;
+    views.pop().ok_or_else(|| AppError::no_account(id))
+}
+
+fn group_name(group: &account_group::Model) -> GroupName {
+    GroupName {
+        origin: group.origin.clone(),
+        name: group.name.clone(),
+    }
+}
+
+pub(super) async fn account_named(on: &impl Handle, text: &str) -> Result<account::Model> {
+    let found = match Uuid::try_parse(text) {
+        Ok(id) => accounts::accounts_by_ids(on, &[id]).await?.pop(),
+        Err(_) => None,
+    };
+    let found = match found {
+        Some(found) => Some(found),
+        // Older names may parse as ids.
+        None => accounts::account_by_name(on, text).await?,
+    };
+    found.ok_or_else(|| AppError::no_account(text))
+}

@@ -1,0 +1,162 @@
+//! Facts about an agent from its rows and card: what its document in the index and the policies share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use a2a_card::{
+    AgentCard, Interface, all_input_modes, all_output_modes, auth_labels, capability_labels, tags,
+};
+use a2a_registry_domain::admission_rules::Rules;
+use a2a_registry_domain::review::ChangeClass;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::trust::TrustLevel;
+use a2a_registry_policy::AgentFacts;
+use a2a_registry_store::entity::{agent, version};
+use serde::Deserialize;
+use url::Url;
+
+use crate::signatures::KeyBinding;
+
+/// An agent with the content that a policy is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownCard<'a> {
+    pub agent: &'a agent::Model,
+    pub version: &'a version::Model,
+    pub card: &'a AgentCard,
+    pub binding: &'a KeyBinding,
+    pub is_of_verified_domain: bool,
+    /// The methods that prove the domain, separated by spaces.
+    pub proof_methods: &'a str,
+    /// Whether the content is the domain's own, or was admitted for it.
+    pub is_admitted: bool,
+    /// The change from the approved content; `None` if nothing was approved.
+    pub change: Option<ChangeClass>,
+}
+
+#[derive(Deserialize)]
+struct BrokenRule {
+    rule: String,
+}
+
+impl ShownCard<'_> {
+    pub fn facts(&self, rules: &Rules) -> AgentFacts {
+        let (agent, card, version) = (self.agent, self.card, self.version);
+        let interfaces = &card.interfaces;
+        let hosts = interfaces.iter().map(endpoint_host);
+        let findings: Vec<BrokenRule> = serde_json::from_str(&version.findings).unwrap_or_default();
+        let (level, signature) = trust_of(agent, version, self.binding);
+        AgentFacts {
+            id: agent.id.to_string(),
+            domain: agent.domain.clone(),
+            verified: self.is_of_verified_domain,
+            proof_methods: words(self.proof_methods),
+            covered: self.is_admitted,
+            labels: labels(agent)
+                .into_iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+            provider: organization(card),
+            skills: distinct(card.skills.iter().map(|skill| skill.id.clone())),
+            skill_names: card.skills.iter().map(|skill| skill.name.clone()).collect(),
+            tags: tags(card),
+            capabilities: capability_labels(card),
+            input_modes: all_input_modes(card),
+            output_modes: all_output_modes(card),
+            auth: auth_labels(card),
+            bindings: distinct(interfaces.iter().map(|one| one.binding.clone())),
+            endpoint_hosts: distinct(hosts),
+            protocol_versions: distinct(
+                interfaces
+                    .iter()
+                    .filter_map(|one| one.protocol_version.clone()),
+            ),
+            trust: level.map_or(-1, |level| level as i64),
+            signature: signature.as_str().to_owned(),
+            findings: distinct(findings.into_iter().map(|finding| finding.rule)),
+            has_error: version.has_error,
+            lifecycle: agent.lifecycle.as_str().to_owned(),
+            liveness: agent.liveness.as_str().to_owned(),
+            owner_present: agent.owner_id.or(agent.submitter).is_some(),
+            sponsor_present: agent.sponsor_id.is_some(),
+            visibility: agent.visibility.as_str().to_owned(),
+            allow_listed: rules.allows(&agent.domain),
+            change: change_word(self.change).to_owned(),
+        }
+    }
+}
+
+pub fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The host of an interface. An address without one, such as `host:port`, is returned whole, so that a policy that
+/// lists the permitted hosts does not miss it.
+fn endpoint_host(interface: &Interface) -> String {
+    let url = Url::parse(&interface.url).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    let host = host.filter(|host| !host.is_empty());
+    host.unwrap_or(&interface.url).to_owned()
+}
+
+/// The name of a change in policies: `first` if nothing was approved.
+pub fn change_word(change: Option<ChangeClass>) -> &'static str {
+    change.map_or("first", ChangeClass::as_str)
+}
+
+/// The trust level of a version of an agent, and the state of its signatures.
+pub fn trust_of(
+    agent: &agent::Model,
+    version: &version::Model,
+    binding: &KeyBinding,
+) -> (Option<TrustLevel>, SignatureState) {
+    let signature = binding.state(version.into());
+    let key_enrolled = binding.has_enrolled(&version.thumbprints);
+    let level = match (agent.tls, binding.proves(&version.standing), signature) {
+        (false, ..) => None,
+        (true, true, SignatureState::Valid) if key_enrolled => Some(TrustLevel::L3),
+        (true, true, SignatureState::Valid) => Some(TrustLevel::L2),
+        (true, true, _) => Some(TrustLevel::L1),
+        (true, false, _) => Some(TrustLevel::L0),
+    };
+    (level, signature)
+}
+
+pub fn organization(card: &AgentCard) -> String {
+    let provider = card.provider.as_ref();
+    let organization = provider.and_then(|provider| provider.organization.clone());
+    organization.unwrap_or_default()
+}
+
+pub fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    values
+        .into_iter()
+        .filter(|value| seen.insert(value.clone()))
+        .collect()
+}
+
+pub fn labels(agent: &agent::Model) -> BTreeMap<String, String> {
+    serde_json::from_str(&agent.labels).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_endpoint_counts_for_a_list_of_hosts() {
+        for (url, host) in [
+            ("https://agents.corp.example/a2a", "agents.corp.example"),
+            ("https://agents.corp.example@evil.example/", "evil.example"),
+            ("evil.example:443", "evil.example:443"),
+            ("evil.example/a2a", "evil.example/a2a"),
+            ("dns:///evil.example", "dns:///evil.example"),
+            ("", ""),
+        ] {
+            let interface = Interface {
+                url: url.into(),
+                ..Interface::default()
+            };
+            assert_eq!(endpoint_host(&interface), host);
+        }
+    }
+}

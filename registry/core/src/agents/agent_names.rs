@@ -1,0 +1,42 @@
+//! Names of agents on pages for callers who see the agents.
+
+use std::collections::HashMap;
+
+use a2a_registry_store::agents;
+use uuid::Uuid;
+
+use crate::agents::records::records;
+use crate::context::Context;
+use crate::error::Result;
+use crate::text::{self, LINE};
+
+/// An agent as pages name it: its name with a link to its page, or its identifier if it no longer exists.
+pub struct AgentName {
+    pub link: Option<String>,
+    pub name: String,
+}
+
+pub async fn agent_names(context: &Context, mut ids: Vec<Uuid>) -> Result<HashMap<Uuid, String>> {
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = agents::agents_by_ids(&context.store, &ids).await?;
+    let found = records(&context.store, rows).await?.into_iter();
+    Ok(found
+        .map(|record| (record.agent.id, text::line(&record.card.name, LINE)))
+        .collect())
+}
+
+impl AgentName {
+    pub fn new(id: Uuid, names: &HashMap<Uuid, String>) -> Self {
+        match names.get(&id) {
+            Some(name) => Self {
+                link: Some(format!("/agents/{id}/")),
+                name: name.clone(),
+            },
+            None => Self {
+                link: None,
+                name: id.to_string(),
+            },
+        }
+    }
+}

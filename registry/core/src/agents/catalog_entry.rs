@@ -1,0 +1,417 @@
+//! Agents as entries of ARD catalogs (ARD 0.91 section 4, AI Catalog 1.0): made from the rendered hit that the index
+//! and the database both have, so that entries are searched, listed and filtered by what is shown.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use a2a_crawler::catalog::is_publisher;
+use a2a_registry_api::ard::{AGENT_CARD_TYPE, Attestation, Entry, Publisher, TrustManifest};
+use a2a_registry_search::{ExactFilter, MAX_VALUE_BYTES, Property};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::config::Config;
+
+/// The path of the attribute that every entry has, and nothing else.
+const ENTRY: &str = "entry";
+/// The path of names in lower case, by which lists are filtered.
+pub const NAME_IN_LOWER_CASE: &str = "displayName.lower";
+/// The prefix of identifiers in catalogs.
+const URN: &str = "urn:air:";
+/// Characters of a name.
+const NAME: usize = 200;
+/// Characters of a description.
+const DESCRIPTION: usize = 2_000;
+/// Maximum number of tags and capabilities; further ones can still be searched.
+const MAX_LISTED: usize = 64;
+/// The type of attestation for a card's own signature.
+const CARD_SIGNATURE: &str = "A2A-Card-JWS";
+
+/// The members of a rendered hit or agent that an entry needs; others are ignored.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ListedAgent<'a> {
+    #[serde(borrow)]
+    urn: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    description: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    provider: Option<ListedProvider<'a>>,
+    #[serde(borrow)]
+    interfaces: Vec<ListedInterface<'a>>,
+    capabilities: ListedCapabilities,
+    #[serde(borrow)]
+    skills: Vec<ListedSkill<'a>>,
+    tags: Vec<Cow<'a, str>>,
+    auth: Vec<Cow<'a, str>>,
+    #[serde(borrow)]
+    trust: ListedTrust<'a>,
+    #[serde(borrow)]
+    lifecycle: Cow<'a, str>,
+    #[serde(borrow)]
+    liveness: ListedLiveness<'a>,
+    #[serde(borrow)]
+    card_digest: Cow<'a, str>,
+    #[serde(borrow)]
+    links: ListedLinks<'a>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedProvider<'a> {
+    #[serde(borrow)]
+    organization: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedInterface<'a> {
+    #[serde(borrow)]
+    binding: Cow<'a, str>,
+    #[serde(borrow)]
+    protocol_version: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedCapabilities {
+    streaming: bool,
+    push_notifications: bool,
+    extended_agent_card: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedSkill<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedTrust<'a> {
+    #[serde(borrow)]
+    level: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    domain: Cow<'a, str>,
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedLiveness<'a> {
+    #[serde(borrow)]
+    last_changed: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ListedLinks<'a> {
+    #[serde(borrow)]
+    card: Cow<'a, str>,
+}
+
+impl ListedAgent<'_> {
+    pub fn read(hit: &[u8]) -> Option<ListedAgent<'_>> {
+        serde_json::from_slice(hit).ok()
+    }
+
+    /// The entry of the agent; `None` without a catalog URN, which only agents of proved domains get.
+    pub fn entry(&self) -> Option<Entry> {
+        let urn = self.urn.as_deref()?;
+        let publisher = publisher_of(urn)?;
+        let mut entry = self.entry_without_identifier();
+        urn.clone_into(&mut entry.identifier);
+        if self.name.trim().is_empty() {
+            let last = urn.rsplit(':').next().unwrap_or(urn);
+            entry.display_name = last.chars().take(NAME).collect();
+        }
+        if is_publisher(publisher) {
+            entry.trust_manifest = self.is_proved().then(|| TrustManifest {
+                identity: did_web(publisher),
+                identity_type: Some("did".to_owned()),
+                attestations: self.attestations(&entry.url),
+            });
+            let provider = self.provider.as_ref();
+            let organization = provider.and_then(|one| one.organization.as_deref());
+            entry.publisher = Some(Publisher {
+                identifier: did_web(publisher),
+                display_name: organization.unwrap_or(publisher).to_owned(),
+            });
+        }
+        Some(entry)
+    }
+
+    /// An entry without the members that depend on the URN: identifier, publisher and trust manifest.
+    pub fn entry_without_identifier(&self) -> Entry {
+        let description = self.description.as_deref();
+        Entry {
+            display_name: self.name.chars().take(NAME).collect(),
+            media_type: AGENT_CARD_TYPE.to_owned(),
+            url: format!("{}?version={}", self.links.card, self.card_digest),
+            description: description.map(|text| text.chars().take(DESCRIPTION).collect()),
+            version: self.version.as_deref().map(str::to_owned),
+            updated_at: self.liveness.last_changed.as_deref().map(str::to_owned),
+            digest: Some(self.card_digest.to_string()),
+            tags: distinct(self.tags.iter().map(|tag| tag.to_lowercase())),
+            capabilities: distinct(self.skills.iter().map(|skill| skill.id.to_string())),
+            metadata: self.metadata(),
+            ..Entry::default()
+        }
+    }
+
+    /// Whether the domain is proved and the proof covers the card.
+    fn is_proved(&self) -> bool {
+        self.trust.domain == "verified" && self.trust.level.as_deref() != Some("L0")
+    }
+
+    fn attestations(&self, url: &str) -> Vec<Attestation> {
+        let signed = self.trust.signature == "valid";
+        let attestation = signed.then(|| Attestation {
+            kind: CARD_SIGNATURE.to_owned(),
+            uri: url.to_owned(),
+            media_type: AGENT_CARD_TYPE.to_owned(),
+            digest: self.card_digest.to_string(),
+        });
+        attestation.into_iter().collect()
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let versions = self.interfaces.iter();
+        let versions = versions.filter_map(|one| one.protocol_version.as_deref());
+        let bindings = self.interfaces.iter().map(|one| one.binding.as_ref());
+        let mut metadata = Map::new();
+        for (name, list) in [
+            ("a2aProtocolVersion", listed(versions)),
+            ("a2aTransports", listed(bindings)),
+            ("authSchemes", listed(self.auth.iter().map(Cow::as_ref))),
+            ("lifecycle", self.lifecycle.to_string()),
+            (
+                "trustLevel",
+                self.trust.level.as_deref().unwrap_or("").to_owned(),
+            ),
+        ] {
+            if !list.is_empty() {
+                metadata.insert(name.to_owned(), Value::String(list));
+            }
+        }
+        for (name, flag) in [
+            ("a2aStreaming", self.capabilities.streaming),
+            ("a2aPushNotifications", self.capabilities.push_notifications),
+            ("a2aExtendedCard", self.capabilities.extended_agent_card),
+        ] {
+            metadata.insert(name.to_owned(), Value::Bool(flag));
+        }
+        metadata
+    }
+}
+
+/// The attributes of the entry that the index keeps beside the facets, to filter and count by.
+pub fn attributes(entry: &Entry) -> Vec<(String, String)> {
+    let mut attributes = vec![
+        (ENTRY.to_owned(), "1".to_owned()),
+        ("type".to_owned(), parsed_type(&entry.media_type)),
+        ("displayName".to_owned(), entry.display_name.clone()),
+        (
+            NAME_IN_LOWER_CASE.to_owned(),
+            entry.display_name.to_lowercase(),
+        ),
+    ];
+    let mut one = |path: &str, value: Option<&str>| {
+        let value = value.map(|value| (path.to_owned(), value.to_owned()));
+        attributes.extend(value);
+    };
+    one("version", entry.version.as_deref());
+    one("updatedAt", entry.updated_at.as_deref());
+    one("publisher", publisher_of(&entry.identifier));
+    if let Some(trust) = &entry.trust_manifest {
+        one("trustManifest.identity", Some(&trust.identity));
+        one("trustManifest.identityType", trust.identity_type.as_deref());
+        for attestation in &trust.attestations {
+            for (name, value) in [
+                ("type", &attestation.kind),
+                ("uri", &attestation.uri),
+                ("mediaType", &attestation.media_type),
+                ("digest", &attestation.digest),
+            ] {
+                let value = Some(value.as_str()).filter(|value| !value.is_empty());
+                one(&format!("trustManifest.attestations.{name}"), value);
+            }
+        }
+    }
+    attributes.extend(entry.metadata.iter().map(|(name, value)| {
+        let text = value.as_str().map(str::to_owned);
+        let text = text.unwrap_or_else(|| value.to_string());
+        (format!("metadata.{name}"), text)
+    }));
+    attributes
+}
+
+pub fn base_of(config: &Config) -> String {
+    format!("{}/ard", config.public_url())
+}
+
+/// A filter that only entries fit.
+pub fn any_entry() -> ExactFilter {
+    ExactFilter {
+        property: Property::Attribute(ENTRY.to_owned()),
+        values: vec!["1".to_owned()],
+    }
+}
+
+/// A media type in one spelling: lower case except for the values of parameters, which are sorted.
+pub fn parsed_type(text: &str) -> String {
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let mut parameters: Vec<String> = parts
+        .filter(|part| !part.is_empty())
+        .map(|part| match part.split_once('=') {
+            Some((name, value)) => {
+                let value = value.trim();
+                let unquoted = value
+                    .strip_prefix('"')
+                    .and_then(|value| value.strip_suffix('"'));
+                let value = unquoted.unwrap_or(value);
+                format!("{}={value}", name.trim().to_ascii_lowercase())
+            }
+            None => part.to_ascii_lowercase(),
+        })
+        .collect();
+    parameters.sort_unstable();
+    std::iter::once(essence)
+        .chain(parameters)
+        .collect::<Vec<_>>()
+        .join(";")
+}
+
+/// The publisher of a catalog identifier, as the schema of ARD reads it: `urn:air:<publisher>:…:<name>` in ASCII;
+/// `None` for anything else.
+pub fn publisher_of(identifier: &str) -> Option<&str> {
+    let (publisher, path) = identifier.strip_prefix(URN)?.split_once(':')?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| plain(byte) || byte == b'_');
+    let fits =
+        !publisher.is_empty() && publisher.bytes().all(plain) && path.split(':').all(is_part);
+    fits.then_some(publisher)
+}
+
+fn did_web(domain: &str) -> String {
+    format!("did:web:{domain}")
+}
+
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for text in texts {
+        if !text.is_empty() && text.len() <= MAX_VALUE_BYTES && !kept.contains(&text) {
+            kept.push(text);
+        }
+        if kept.len() == MAX_LISTED {
+            break;
+        }
+    }
+    kept
+}
+
+fn listed<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let texts: BTreeMap<&str, ()> = texts.map(|text| (text, ())).collect();
+    texts.into_keys().collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_as_the_schema_reads_them() {
+        for (identifier, publisher) in [
+            ("urn:air:a.example:x", Some("a.example")),
+            ("urn:air:a.example:x:y_z.1-2", Some("a.example")),
+            ("urn:air:A.example:x", Some("A.example")),
+            ("urn:air:a.example:x\n", None),
+            ("urn:air:a.example", None),
+            ("urn:air:a.example:", None),
+            ("urn:air:a.example:::x", None),
+            ("urn:air::x", None),
+            ("urn:air:a_b.example:x", None),
+            ("urn:air:a.example:ü", None),
+            ("urn:ai:a.example:x", None),
+            ("URN:air:a.example:x", None),
+        ] {
+            assert_eq!(publisher_of(identifier), publisher, "{identifier}");
+        }
+    }
+
+    #[test]
+    fn publishers_are_names_of_dns() {
+        for (publisher, expected) in [
+            ("a.example", true),
+            ("xn--bcher-kva.example", true),
+            ("agent.localhost", true),
+            ("localhost", false),
+            ("A.example", false),
+            ("a.example.", false),
+            ("-a.example", false),
+            ("127.0.0.1", false),
+            ("a..example", false),
+        ] {
+            assert_eq!(is_publisher(publisher), expected, "{publisher}");
+        }
+        assert!(!is_publisher(&format!("{}.example", "a".repeat(64))));
+    }
+
+    #[test]
+    fn media_types_have_one_spelling() {
+        for (text, expected) in [
+            (
+                "Application/A2A-agent-card+JSON",
+                "application/a2a-agent-card+json",
+            ),
+            (
+                "text/markdown; Profile=\"urn:air:x\" ; b=1",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+            (
+                "text/markdown;b=1;profile=urn:air:x",
+                "text/markdown;b=1;profile=urn:air:x",
+            ),
+        ] {
+            assert_eq!(parsed_type(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_an_entry_shows_can_be_filtered_by() {
+        let entry = Entry {
+            identifier: "urn:air:a.example:x".to_owned(),
+            media_type: "Text/Markdown; Profile=\"p\"".to_owned(),
+            trust_manifest: Some(TrustManifest {
+                identity: "did:web:a.example".to_owned(),
+                identity_type: None,
+                attestations: vec![Attestation {
+                    kind: "SOC2".to_owned(),
+                    uri: "https://a.example/soc2".to_owned(),
+                    ..Attestation::default()
+                }],
+            }),
+            metadata: Map::from_iter([
+                ("lifecycle".to_owned(), "approved".into()),
+                ("a2aStreaming".to_owned(), true.into()),
+            ]),
+            ..Entry::default()
+        };
+        let attributes = attributes(&entry);
+        let has = |path: &str, value: &str| {
+            attributes
+                .iter()
+                .any(|(one, held)| one == path && held == value)
+        };
+        for (path, value) in [
+            ("type", "text/markdown;profile=p"),
+            ("publisher", "a.example"),
+            ("trustManifest.attestations.type", "SOC2"),
+            ("trustManifest.attestations.uri", "https://a.example/soc2"),
+            ("metadata.lifecycle", "approved"),
+            ("metadata.a2aStreaming", "true"),
+        ] {
+            assert!(has(path, value), "{path} {attributes:?}");
+        }
+    }
+}

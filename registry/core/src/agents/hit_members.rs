@@ -1,0 +1,232 @@
+//! The members of a rendered hit. The usual ones come first in its text, and marks enclose the others, so that a search
+//! cuts out the usual ones without parsing; any others are found by name.
+
+use std::fmt;
+
+use a2a_registry_api::HitFields;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// Encloses the members that are not shown by default. It is white space in JSON, and escaped within a text.
+const MARK: char = '\t';
+
+/// The members of a JSON object in their order, each as it is written.
+struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// A hit with its usual members first and marks around the others, and likewise each of its skills.
+pub fn mark_hit(hit: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let fields = HitFields::default();
+    let hit = write_object(&String::from_utf8_lossy(hit), "", fields, Others::Marked)?;
+    Ok(hit.into_bytes())
+}
+
+pub fn mark_skill(skill: &str) -> serde_json::Result<String> {
+    let fields = HitFields::default();
+    write_object(skill, HitFields::SKILLS, fields, Others::Marked)
+}
+
+/// A hit with the members that are asked for and no others.
+pub fn shown_members(hit: &[u8], fields: HitFields) -> Vec<u8> {
+    let text = std::str::from_utf8(hit).unwrap_or_default();
+    if !fields.shows_default_summary() {
+        let shown = write_object(text, "", fields, Others::LeftOut);
+        // The index holds only objects, so the members can always be selected.
+        return shown.map_or_else(|_| hit.to_vec(), String::into_bytes);
+    }
+    let mut shown = Vec::with_capacity(hit.len());
+    for part in text.split(MARK).step_by(2) {
+        shown.extend_from_slice(part.as_bytes());
+    }
+    shown
+}
+
+/// What happens to the members of an object that are not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// They follow the others, enclosed in marks.
+    Marked,
+    /// They are left out.
+    LeftOut,
+}
+
+/// Writes an object that is the hit or within one of its members, with the members that `fields` shows first.
+fn write_object(
+    json: &str,
+    within: &str,
+    fields: HitFields,
+    others: Others,
+) -> serde_json::Result<String> {
+    let Members(members) = serde_json::from_str(json)?;
+    let is_shown = |name: &str| match within {
+        "" => fields.has(name),
+        within => fields.has(&format!("{within}.{name}")),
+    };
+    let (shown, hidden): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|(name, _)| is_shown(name));
+    let mut text = String::with_capacity(json.len() + 16);
+    text.push('{');
+    for (name, value) in shown {
+        write_member(&mut text, name, value, fields, others)?;
+    }
+    if others == Others::Marked && !hidden.is_empty() {
+        text.push(MARK);
+        for (name, value) in hidden {
+            write_member(&mut text, name, value, fields, others)?;
+        }
+        text.push(MARK);
+    }
+    text.push('}');
+    Ok(text)
+}
+
+fn write_member(
+    text: &mut String,
+    name: &str,
+    value: &RawValue,
+    fields: HitFields,
+    others: Others,
+) -> serde_json::Result<()> {
+    if !matches!(text.trim_end_matches(MARK), "{") {
+        text.push(',');
+    }
+    text.push('"');
+    text.push_str(name);
+    text.push_str("\":");
+    if name != HitFields::SKILLS {
+        text.push_str(value.get());
+        return Ok(());
+    }
+    let skills: Vec<&RawValue> = serde_json::from_str(value.get())?;
+    let skills = skills
+        .into_iter()
+        .map(|skill| write_object(skill.get(), name, fields, others));
+    let skills = skills.collect::<serde_json::Result<Vec<_>>>()?;
+    text.push('[');
+    text.push_str(&skills.join(","));
+    text.push(']');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A hit whose texts look like members, marks and skills.
+    fn hit() -> Value {
+        json!({
+            "links": {"self": "x\t,\"skills\":[", "card": "\t"},
+            "id": "00000000-0000-0000-0000-000000000007",
+            "labels": {"links": "id", "replacement": "name"},
+            "name": "A\t\"B\",\"id\":1}",
+            "urn": null,
+            "skills": [
+                {"tags": ["\t"], "description": "d\n\t", "name": "one\t", "id": "s1"},
+                {"id": "s2", "name": "two", "description": null, "tags": []},
+            ],
+            "trust": {"level": null, "links": []},
+            "card_digest": "sha256:0",
+        })
+    }
+
+    fn read(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_marked_hit_says_the_same_and_is_cut_to_its_usual_members() {
+        let whole = hit();
+        let marked = mark_hit(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        assert_eq!(read(&marked), whole);
+        assert_eq!(mark_hit(&marked).unwrap(), marked, "marked twice");
+        let usual = shown_members(&marked, HitFields::default());
+        let mut expected = whole.clone();
+        let members = expected.as_object_mut().unwrap();
+        members.retain(|name, _| !["links", "labels", "card_digest"].contains(&name.as_str()));
+        members["skills"] = json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}]);
+        assert_eq!(read(&usual), expected);
+        // What is found by names is the same.
+        let named = write_object(
+            std::str::from_utf8(&marked).unwrap(),
+            "",
+            HitFields::default(),
+            Others::LeftOut,
+        );
+        assert_eq!(read(named.unwrap().as_bytes()), expected);
+    }
+
+    #[test]
+    fn any_members_are_found_by_their_names() {
+        let marked = mark_hit(&serde_json::to_vec(&hit()).unwrap()).unwrap();
+        let whole = hit();
+        let shown = |names: &[&str]| {
+            let fields = HitFields::named(names.iter().copied()).unwrap();
+            read(&shown_members(&marked, fields))
+        };
+        let id = &whole["id"];
+        assert_eq!(shown(&["score"]), json!({"id": id}));
+        assert_eq!(
+            shown(&["links", "name"]),
+            json!({"id": id, "links": whole["links"], "name": whole["name"]})
+        );
+        assert_eq!(
+            shown(&["skills.description"]),
+            json!({"id": id, "skills": [
+                {"id": "s1", "name": "one\t", "description": "d\n\t"},
+                {"id": "s2", "name": "two", "description": null},
+            ]})
+        );
+        let all: Vec<&str> = HitFields::names().collect();
+        assert_eq!(shown(&all), whole);
+    }
+
+    /// The index joins skills to their hit, each marked by itself.
+    #[test]
+    fn skills_that_are_joined_to_a_hit_are_cut_as_well() {
+        let mut whole = hit();
+        let skills = whole["skills"].take();
+        whole.as_object_mut().unwrap().remove("skills");
+        let marked = mark_hit(&serde_json::to_vec(&whole).unwrap()).unwrap();
+        let skills = skills.as_array().unwrap().iter();
+        let skills: Vec<String> = skills
+            .map(|one| mark_skill(&one.to_string()).unwrap())
+            .collect();
+        let mut joined = marked.strip_suffix(b"}").unwrap().to_vec();
+        joined.extend_from_slice(format!(",\"skills\":[{}]}}", skills.join(",\n")).as_bytes());
+        assert_eq!(read(&joined), hit());
+        let usual = read(&shown_members(&joined, HitFields::default()));
+        assert_eq!(
+            usual["skills"],
+            json!([{"id": "s1", "name": "one\t"}, {"id": "s2", "name": "two"}])
+        );
+        assert_eq!(usual.get("links"), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Replacements of deprecated agents: they are shown only to callers who may see them.
+
+use a2a_registry_api::Agent;
+use a2a_registry_search::HitRow;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::agents::hit_members::mark_hit;
+use crate::agents::views::agent_visible;
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind, Result};
+use crate::visibility::caller::Caller;
+
+/// What the text of a stored hit with a replacement contains.
+const MARK: &str = r#""replacement":""#;
+
+/// Whether the caller may see a replacement. It may have been hidden, retired or deleted since it was named.
+pub async fn is_visible(context: &Context, caller: &Caller, replacement: Uuid) -> Result<bool> {
+    match agent_visible(context, caller, &replacement.to_string()).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the replacement from the view of an agent, unless the caller may see it.
+pub async fn hide_in_agent(context: &Context, caller: &Caller, view: &mut Agent) -> Result<()> {
+    let deprecation = view.hit.summary.deprecation.as_ref();
+    let Some(named) = deprecation.and_then(|deprecation| deprecation.replacement) else {
+        return Ok(());
+    };
+    if !is_visible(context, caller, named).await?
+        && let Some(deprecation) = &mut view.hit.summary.deprecation
+    {
+        deprecation.replacement = None;
+    }
+    Ok(())
+}
+
+/// Removes replacements that the caller may not see from stored hits. A hit without one is not parsed.
+pub async fn hide_in_hits(context: &Context, caller: &Caller, rows: &mut [HitRow]) -> Result<()> {
+    for row in rows {
+        // Every search passes here: the standard library's substring search compares many bytes at once.
+        if !std::str::from_utf8(&row.hit).is_ok_and(|hit| hit.contains(MARK)) {
+            continue;
+        }
+        let broken = |error| AppError::internal(format!("a stored hit cannot be parsed: {error}"));
+        let mut hit: Value = serde_json::from_slice(&row.hit).map_err(broken)?;
+        let Some(deprecation) = hit.get_mut("deprecation").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let named = deprecation.get("replacement").and_then(Value::as_str);
+        let named = named.and_then(|named| named.parse::<Uuid>().ok());
+        if let Some(named) = named
+            && !is_visible(context, caller, named).await?
+        {
+            deprecation.remove("replacement");
+            let hit = serde_json::to_vec(&hit).map_err(broken)?;
+            row.hit = mark_hit(&hit).map_err(broken)?;
+        }
+    }
+    Ok(())
+}

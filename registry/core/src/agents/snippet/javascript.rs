@@ -1,0 +1,93 @@
+//! A module for JavaScript's @a2a-js/sdk, of the generation that reads the card.
+
+use super::{AgentLocation, Credential, Plan, Snippet};
+use crate::text::quote::javascript;
+
+/// The registry supplies the card; the transport adds credentials to requests to the agent alone.
+pub fn snippet(plan: &Plan, place: AgentLocation<'_>) -> Snippet {
+    let v1 = plan.route.dialect.is_v1();
+    let resolver = javascript(place.resolver);
+    let text = javascript(&plan.message);
+    let (factory_import, setup, factory) = match fetch_with_credentials(plan) {
+        None => ("ClientFactory", String::new(), "new ClientFactory()"),
+        Some(fetch) => (
+            "ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory, RestTransportFactory",
+            format!(
+                "{fetch}const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {{\n  \
+                 transports: [\n    new JsonRpcTransportFactory({{ fetchImpl }}),\n    \
+                 new RestTransportFactory({{ fetchImpl }}),\n  ],\n}});\n"
+            ),
+            "new ClientFactory(options)",
+        ),
+    };
+    let (types_import, request) = if v1 {
+        (
+            "import { SendMessageRequest } from \"@a2a-js/sdk\";\n",
+            format!(
+                "SendMessageRequest.fromJSON({{\n  message: {{\n    messageId: randomUUID(),\n    role: \"ROLE_USER\",\n    \
+                 parts: [{{ text: {text} }}],\n  }},\n}})"
+            ),
+        )
+    } else {
+        (
+            "",
+            format!(
+                "{{\n  message: {{\n    kind: \"message\",\n    messageId: randomUUID(),\n    role: \"user\",\n    \
+                 parts: [{{ kind: \"text\", text: {text} }}],\n  }},\n}}"
+            ),
+        )
+    };
+    let code = format!(
+        "import {{ randomUUID }} from \"node:crypto\";\n{types_import}\
+         import {{ {factory_import} }} from \"@a2a-js/sdk/client\";\n\n{setup}\
+         const client = await {factory}.createFromUrl({resolver});\n\
+         const answer = await client.sendMessage({request});\n\
+         console.log(JSON.stringify(answer, null, 2));\n"
+    );
+    Snippet {
+        id: "javascript",
+        title: "JavaScript",
+        install: format!(
+            "npm install @a2a-js/sdk@{}",
+            if v1 { "^1.3.0" } else { "0.3.14" }
+        ),
+        code,
+    }
+}
+
+/// A `fetch` that adds the credentials; `None` if the agent asks for none.
+fn fetch_with_credentials(plan: &Plan) -> Option<String> {
+    if plan.credentials.is_empty() {
+        return None;
+    }
+    let mut lines = Vec::new();
+    for credential in &plan.credentials {
+        lines.push(match credential {
+            Credential::Bearer => {
+                "headers.set(\"Authorization\", `Bearer ${process.env.A2A_TOKEN}`);".to_owned()
+            }
+            Credential::Authorization => {
+                "headers.set(\"Authorization\", process.env.A2A_AUTHORIZATION);".to_owned()
+            }
+            Credential::HeaderKey(name) => {
+                format!(
+                    "headers.set({}, process.env.A2A_API_KEY);",
+                    javascript(name)
+                )
+            }
+            Credential::CookieKey(name) => format!(
+                "headers.set(\"Cookie\", {} + process.env.A2A_API_KEY);",
+                javascript(&format!("{name}="))
+            ),
+            Credential::QueryKey(name) => format!(
+                "url.searchParams.set({}, process.env.A2A_API_KEY);",
+                javascript(name)
+            ),
+        });
+    }
+    Some(format!(
+        "const fetchImpl = (input, init = {{}}) => {{\n  const url = new URL(input);\n  \
+         const headers = new Headers(init.headers);\n  {}\n  return fetch(url, {{ ...init, headers }});\n}};\n",
+        lines.join("\n  ")
+    ))
+}

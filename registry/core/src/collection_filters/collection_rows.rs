@@ -1,0 +1,182 @@
+//! Stored collections: who sees them, and the filter that their agents fit.
+//!
+//! A filter is written as `label:env=prod tag:finance provider:"Acme Corp"`: values of one name are alternatives,
+//! different names must all fit, as in a search. It has neither words nor other collections, so it can be evaluated on
+//! an agent's rows.
+
+use a2a_registry_api::limits::{MAX_FILTER_TERMS, MAX_FILTER_TEXT};
+use a2a_registry_domain::facet::{Facet, FacetMap};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_search::Filters;
+use a2a_registry_store::entity::collection;
+use uuid::Uuid;
+
+use crate::collection_filters::filters::checked;
+use crate::error::{AppError, Result};
+use crate::visibility::audience::groups_in;
+use crate::visibility::caller::Caller;
+
+/// Where a request has the text of a filter.
+const FILTER: &str = "/filter";
+
+pub fn owners_of(row: &collection::Model) -> Vec<Uuid> {
+    serde_json::from_str(&row.owners).unwrap_or_default()
+}
+
+/// Whether a caller sees a collection: everyone if it has no audience, else the members of its groups, its owners, and
+/// those who see everything.
+pub fn sees_collection(caller: &Caller, row: &collection::Model) -> bool {
+    let Some(audience) = row.audience.as_deref() else {
+        return true;
+    };
+    if caller.may(Permission::SeeAll) {
+        return true;
+    }
+    let account = caller.account.as_ref();
+    account
+        .filter(|account| account.may(Permission::Read))
+        .is_some_and(|account| {
+            let groups = groups_in(Some(audience));
+            groups.iter().any(|group| account.groups.contains(group))
+                || owners_of(row).contains(&account.id)
+        })
+}
+
+/// The text of a filter, with one space between its terms, and its parsed form.
+pub fn read_filter(text: &str) -> Result<(String, Filters)> {
+    if text.chars().count() > MAX_FILTER_TEXT {
+        let detail = format!("at most {MAX_FILTER_TEXT} characters");
+        return Err(AppError::invalid(FILTER, detail));
+    }
+    let terms = terms(text)?;
+    if terms.is_empty() || terms.len() > MAX_FILTER_TERMS {
+        let detail = format!("a filter has 1 to {MAX_FILTER_TERMS} terms such as tag:finance");
+        return Err(AppError::invalid(FILTER, detail));
+    }
+    let mut values = FacetMap::<Vec<String>>::default();
+    for (name, value) in &terms {
+        let facet: Facet = name.parse().map_err(|_| no_filter(name))?;
+        if facet == Facet::Trust && !values[facet].is_empty() {
+            let detail = "trust is a least level and stands once";
+            return Err(AppError::invalid(FILTER, detail));
+        }
+        values[facet].push(value.clone());
+    }
+    let filters = checked(values).map_err(|error| AppError {
+        members: vec![(FILTER.to_owned(), error.public.clone())],
+        ..error
+    })?;
+    let written: Vec<String> = terms.iter().map(written).collect();
+    Ok((written.join(" "), filters))
+}
+
+fn no_filter(name: &str) -> AppError {
+    let name: String = name.chars().take(50).collect();
+    let names = Facet::names();
+    let detail = format!("{name} is no filter of a collection; those are {names}");
+    AppError::invalid(FILTER, detail)
+}
+
+fn terms(text: &str) -> Result<Vec<(String, String)>> {
+    let invalid = |detail: &str| AppError::invalid(FILTER, detail);
+    let mut terms = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (name, after) = rest
+            .split_once(':')
+            .filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace))
+            .ok_or_else(|| invalid("a filter has terms such as tag:finance, and no words"))?;
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => quoted
+                .split_once('"')
+                .filter(|(_, after)| after.is_empty() || after.starts_with(char::is_whitespace))
+                .ok_or_else(|| invalid("a value in quotes ends with its quote"))?,
+            None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
+        };
+        if value.is_empty() || value.contains(['"', '\0']) {
+            return Err(invalid(
+                "a value has a character at least, and no quote or U+0000",
+            ));
+        }
+        terms.push((name.to_owned(), value.to_owned()));
+        rest = after.trim_start();
+    }
+    Ok(terms)
+}
+
+fn written((name, value): &(String, String)) -> String {
+    match value.contains(char::is_whitespace) {
+        true => format!("{name}:\"{value}\""),
+        false => format!("{name}:{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_filter_is_read_as_a_search_has_it() {
+        let (written, filters) =
+            read_filter("  label:env=prod\ttag:Finance tag:tax provider:\"Acme  Corp\" trust:L2 ")
+                .unwrap();
+        assert_eq!(
+            written,
+            "label:env=prod tag:Finance tag:tax provider:\"Acme  Corp\" trust:L2"
+        );
+        assert_eq!(
+            read_filter(&written).unwrap(),
+            (written.clone(), filters.clone())
+        );
+        let expected = FacetMap::from([
+            (Facet::Label, vec!["env=prod".to_owned()]),
+            (Facet::Tag, vec!["Finance".into(), "tax".into()]),
+            (Facet::Provider, vec!["acme  corp".into()]),
+            (Facet::Trust, vec!["L2".into(), "L3".into(), "L4".into()]),
+        ]);
+        assert_eq!(filters.values, expected);
+        let (_, one) = read_filter("auth:http:bearer capability:https://a.example/x").unwrap();
+        assert_eq!(
+            (&one.values[Facet::Auth], &one.values[Facet::Capability]),
+            (
+                &vec!["http:bearer".to_owned()],
+                &vec!["https://a.example/x".to_owned()],
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_no_filter_is_refused() {
+        let many: Vec<String> = (0..=MAX_FILTER_TERMS)
+            .map(|n| format!("tag:t{n}"))
+            .collect();
+        let long = format!("tag:{}", "x".repeat(MAX_FILTER_TEXT));
+        for text in [
+            "",
+            "  ",
+            "words alone",
+            "tag:finance words",
+            "collection:other",
+            "q:words",
+            "tag:",
+            ":x",
+            "tag:\"open",
+            "tag:\"a\"b",
+            "tag:a\"b",
+            "tag:\0",
+            "lifecycle:nowhere",
+            "unmanaged:perhaps",
+            "trust:L9",
+            "trust:L1 trust:L2",
+            &many.join(" "),
+            &long,
+        ] {
+            let error = read_filter(text).unwrap_err();
+            assert_eq!(error.members[0].0, FILTER, "{text}: {error:?}");
+        }
+        let most = many[..MAX_FILTER_TERMS].join(" ");
+        assert!(read_filter(&most).is_ok());
+    }
+}

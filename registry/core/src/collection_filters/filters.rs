@@ -1,0 +1,19 @@
+//! Filters of agents, validated and in the form that the index compares: those of a search and those of a collection.
+
+use a2a_registry_domain::facet::FacetMap;
+use a2a_registry_search::Filters;
+
+use crate::error::{AppError, Result};
+
+/// Filters for these values of facets, in the form that the index compares. A value that does not exist is `Invalid`;
+/// the error names the filter.
+pub fn checked(mut values: FacetMap<Vec<String>>) -> Result<Filters> {
+    for (facet, values) in values.entries_mut() {
+        let found = facet.found_by(std::mem::take(values));
+        *values = found.map_err(|detail| AppError::invalid(&format!("/{facet}"), detail))?;
+    }
+    Ok(Filters {
+        values,
+        ..Filters::default()
+    })
+}

@@ -1,0 +1,88 @@
+//! The rows that say who may see agents.
+
+use std::collections::{HashMap, HashSet};
+
+use a2a_registry_search::ChangedAgent;
+use a2a_registry_store::agents::{agents_by_ids, holds_of};
+use a2a_registry_store::domains::domains_by_ids;
+use a2a_registry_store::entity::{agent, domain, hold};
+use a2a_registry_store::{Handle, StoreError};
+use uuid::Uuid;
+
+use crate::visibility::{Openness, is_listed, visible_to};
+
+/// Agents, their holds by the agent, and their domains by the key: with these everything that is read of agents begins.
+#[derive(Debug)]
+pub struct AgentRows {
+    /// In no order.
+    pub agents: Vec<agent::Model>,
+    pub holds: HashMap<Uuid, Vec<hold::Model>>,
+    pub domains: HashMap<i64, domain::Model>,
+}
+
+impl AgentRows {
+    /// The rows of the agents with these ids, as far as there are any.
+    pub async fn by_ids(on: &impl Handle, ids: &[Uuid]) -> Result<Self, StoreError> {
+        Self::of(on, agents_by_ids(on, ids).await?).await
+    }
+
+    pub async fn of(on: &impl Handle, agents: Vec<agent::Model>) -> Result<Self, StoreError> {
+        let ids: Vec<Uuid> = agents.iter().map(|row| row.id).collect();
+        let mut domains: Vec<i64> = agents.iter().map(|row| row.domain_id).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        let domains = domains_by_ids(on, &domains).await?;
+        Ok(Self {
+            holds: holds_by_agent(on, &ids).await?,
+            domains: domains.into_iter().map(|row| (row.id, row)).collect(),
+            agents,
+        })
+    }
+
+    /// The labels that may see the agents with these ids.
+    pub fn changed(&self, ids: &[Uuid]) -> Vec<ChangedAgent> {
+        let first = |domain: i64| self.domains.get(&domain)?.account_id;
+        changed_agents(ids, &self.agents, &self.holds, first)
+    }
+}
+
+pub async fn holds_by_agent(
+    on: &impl Handle,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<hold::Model>>, StoreError> {
+    let mut holds: HashMap<Uuid, Vec<hold::Model>> = HashMap::new();
+    for row in holds_of(on, ids).await? {
+        holds.entry(row.agent_id).or_default().push(row);
+    }
+    Ok(holds)
+}
+
+/// The labels that may see the agents with these ids, by their rows and holds; `first` is the account that first registered
+/// a domain. Nobody sees an agent without a row.
+pub fn changed_agents(
+    ids: &[Uuid],
+    rows: &[agent::Model],
+    holds: &HashMap<Uuid, Vec<hold::Model>>,
+    first: impl Fn(i64) -> Option<Uuid>,
+) -> Vec<ChangedAgent> {
+    let known: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
+    let missing = ids.iter().filter(|id| !known.contains(*id));
+    let missing = missing.copied().map(ChangedAgent::forbidden);
+    let changed = rows.iter().map(|row| {
+        let is_known = row.lifecycle.known().is_some() && row.visibility.known().is_some();
+        if row.retired_at.is_some() || !is_known {
+            return ChangedAgent::forbidden(row.id);
+        }
+        let held = holds.get(&row.id).map(Vec::as_slice).unwrap_or_default();
+        let listed = is_listed(row, held);
+        let openness = Openness::of(listed, !held.is_empty());
+        ChangedAgent {
+            id: row.id,
+            // A registrant of an unlisted agent that is not its submitter sees it only once the index has it: never too
+            // early.
+            visible_to: visible_to(row, openness, first(row.domain_id), &[]),
+            listed,
+        }
+    });
+    changed.chain(missing).collect()
+}

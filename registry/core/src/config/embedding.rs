@@ -1,0 +1,240 @@
+//! `[embedding]`: a sentence encoder of an external service, and the network rules for its endpoint.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use a2a_crawler::fetch::Bearer;
+use a2a_crawler::guard::{Guard, GuardRefusal};
+use a2a_registry_embed::{EndpointOptions, MAX_DIMENSIONS};
+use ipnet::IpNet;
+
+use crate::config::reach::read_roots;
+use crate::config::secret::read_secret_file;
+use crate::config::section::section;
+use crate::config::validate::ports;
+use crate::config::{AllowPorts, Secret};
+
+/// Maximum length of a model's name, in bytes.
+const MAX_MODEL: usize = 200;
+
+section! {
+    /// `[embedding]`: an encoder behind an HTTP endpoint that speaks OpenAI's embeddings API.
+    ///
+    /// Requests pass a guard with the lists of this section. The lists of `[crawler]` open nothing for the encoder, and
+    /// these lists open nothing for the crawler.
+    pub struct EmbeddingConfig {
+        /// The URL that texts are posted to, such as `https://api.example.com/v1/embeddings`. Empty: no endpoint is
+        /// used.
+        pub url: String,
+        /// The model's name at the endpoint.
+        pub model: String,
+        /// Dimensions of a vector, for endpoints that shorten vectors on request. Default: the model's own number,
+        /// determined by a request at the start.
+        pub dimensions: Option<usize>,
+        /// The API key for the endpoint, sent as a bearer token. Preferably set in the environment or in `key_file`. It
+        /// is never shown.
+        pub key: Secret,
+        /// A file with the key, instead of `key`.
+        pub key_file: Option<PathBuf>,
+        /// Timeout of a batch of cards, in seconds; queries have a shorter timeout of their own.
+        pub timeout_seconds: u64 = 30,
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `encoder.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+    }
+}
+
+impl EmbeddingConfig {
+    /// The endpoint of this section; reads its key and root certificates from their files. The error does not quote the
+    /// key.
+    pub fn endpoint(&self) -> Result<EndpointOptions, String> {
+        Ok(EndpointOptions {
+            url: self.url.clone(),
+            model: self.model.clone(),
+            dimensions: self.dimensions,
+            key: self.read_key()?,
+            timeout: Duration::from_secs(self.timeout_seconds),
+            guard: self.guard(),
+            extra_ca: read_roots(&self.extra_ca).map_err(|error| format!("embedding.{error}"))?,
+        })
+    }
+
+    /// `None` if neither `key` nor `key_file` is set.
+    fn read_key(&self) -> Result<Option<Bearer>, String> {
+        let bearer = |name: &str, key: &str| {
+            let bearer = Bearer::new(key).map(Some);
+            bearer.map_err(|error| format!("embedding.{name}: {error}"))
+        };
+        match (&self.key_file, self.key.reveal()) {
+            (Some(path), _) => bearer("key_file", &read_secret_file("embedding.key_file", path)?),
+            (None, Some(key)) => bearer("key", key),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// One sentence each. The key file is not read yet.
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut mistakes: Vec<String> = ports("embedding", &self.allow_ports).into_iter().collect();
+        let mut wrong = |text: &str| mistakes.push(format!("embedding.{text}"));
+        if !self.url.is_empty() {
+            match Guard::new(self.guard()).check_url(&self.url) {
+                Ok(_) => {}
+                Err(GuardRefusal::Scheme { .. }) => {
+                    wrong(
+                        "url must begin with https://, or with http:// where embedding.allow_http is set",
+                    );
+                }
+                Err(GuardRefusal::UserInfo) => {
+                    wrong(
+                        "url carries a user name or password; a key belongs into embedding.key_file",
+                    );
+                }
+                Err(refusal) => wrong(&format!(
+                    "url is not asked with the lists of [embedding]: {refusal}"
+                )),
+            }
+            if self.model.is_empty() {
+                wrong("model must name the model that the endpoint is to use");
+            }
+        }
+        if self.model.len() > MAX_MODEL {
+            wrong(&format!("model must have at most {MAX_MODEL} bytes"));
+        }
+        if let Some(dimensions) = self.dimensions
+            && !(1..=MAX_DIMENSIONS).contains(&dimensions)
+        {
+            wrong(&format!(
+                "dimensions must be between 1 and {MAX_DIMENSIONS}"
+            ));
+        }
+        if !(1..=600).contains(&self.timeout_seconds) {
+            wrong("timeout_seconds must be between 1 and 600");
+        }
+        let key = self.key.reveal();
+        if self.key_file.is_some() && key.is_some() {
+            wrong("key and embedding.key_file say the same: set one of them");
+        }
+        if self.key.was_hidden() {
+            wrong("key stands for one that was not printed; give the key itself, or key_file");
+        } else if let Some(Err(error)) = key.map(Bearer::new) {
+            wrong(&format!("key cannot be sent: {error}"));
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of the rules of the section, and that its key is never shown.
+
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn section() -> EmbeddingConfig {
+        EmbeddingConfig {
+            url: "https://api.example.com/v1/embeddings".into(),
+            model: "small".into(),
+            ..EmbeddingConfig::default()
+        }
+    }
+
+    #[test]
+    fn nothing_is_wrong_with_what_is_usual() {
+        assert_eq!(EmbeddingConfig::default().mistakes(), [""; 0]);
+        assert_eq!(section().mistakes(), [""; 0]);
+        let own = EmbeddingConfig {
+            url: "http://127.0.0.1:11434/v1/embeddings".into(),
+            dimensions: Some(MAX_DIMENSIONS),
+            key: "hush".into(),
+            allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
+            allow_http: true,
+            allow_ports: AllowPorts::One(11434),
+            ..section()
+        };
+        assert_eq!(own.mistakes(), [""; 0]);
+    }
+
+    /// Sets one value to a wrong one.
+    type Spoil = fn(&mut EmbeddingConfig);
+
+    #[test]
+    fn every_mistake_is_named_and_no_key_quoted() {
+        let cases: [(&str, Spoil); 15] = [
+            ("embedding.url", |own| own.url = "ftp://x/".into()),
+            ("embedding.url", |own| {
+                own.url = "http://api.example.com/".into()
+            }),
+            ("embedding.url", |own| {
+                own.url = "https://api.example.com:8443/".into()
+            }),
+            ("embedding.url", |own| own.url = "https://127.0.0.1/".into()),
+            ("embedding.url", |own| own.url = "https://encoder/".into()),
+            ("embedding.url", |own| {
+                own.url = "https://a:hush@api.example.com/".into()
+            }),
+            ("embedding.model", |own| own.model = String::new()),
+            ("embedding.model", |own| {
+                own.model = "m".repeat(MAX_MODEL + 1)
+            }),
+            ("embedding.dimensions", |own| own.dimensions = Some(0)),
+            ("embedding.dimensions", |own| {
+                own.dimensions = Some(MAX_DIMENSIONS + 1)
+            }),
+            ("embedding.timeout_seconds", |own| own.timeout_seconds = 0),
+            ("embedding.allow_ports", |own| {
+                own.allow_ports = AllowPorts::Word("some".into())
+            }),
+            ("embedding.key", |own| own.key = "hush hush".into()),
+            ("embedding.key", |own| own.key = "(hidden)".into()),
+            ("embedding.key_file", |own| {
+                own.key = "hush".into();
+                own.key_file = Some("key".into());
+            }),
+        ];
+        for (named, spoil) in cases {
+            let mut own = section();
+            spoil(&mut own);
+            let mistakes = own.mistakes();
+            assert_eq!(mistakes.len(), 1, "{named}: {mistakes:?}");
+            assert!(mistakes[0].contains(named), "{mistakes:?}");
+            assert!(!mistakes[0].contains("hush"), "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_read_from_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let from_file = EmbeddingConfig {
+            key_file: Some(path.clone()),
+            ..section()
+        };
+        assert!(from_file.read_key().unwrap_err().contains("key_file"));
+        std::fs::write(&path, "hush-7\r\n").unwrap();
+        let from_key = EmbeddingConfig {
+            key: "hush-7".into(),
+            ..section()
+        };
+        for own in [from_file.clone(), from_key] {
+            let key = own.read_key().unwrap().unwrap();
+            assert_eq!(key.hidden_in("a hush-7 b"), "a [key] b");
+            assert!(!format!("{own:?}").contains("hush"), "{own:?}");
+        }
+        for unfit in ["", "\n", "hush hush", "hush\nhush", &"hush".repeat(5000)] {
+            std::fs::write(&path, unfit).unwrap();
+            let error = from_file.read_key().unwrap_err();
+            assert!(!error.contains("hush"), "{error}");
+        }
+        assert!(section().read_key().unwrap().is_none());
+    }
+}

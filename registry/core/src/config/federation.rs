@@ -1,0 +1,164 @@
+//! `[federation]`: other registries that ARD searches reach, and the network rules for querying them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use a2a_crawler::guard::Guard;
+use a2a_registry_api::ard::base_url;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::config::AllowPorts;
+use crate::config::section::section;
+use crate::config::validate::ports;
+
+/// Every federated search queries all of them.
+const MAX_PEERS: usize = 16;
+/// Maximum length of a peer's name, in bytes.
+const MAX_PEER_NAME: usize = 60;
+/// The permitted deadlines, in milliseconds.
+const DEADLINES: std::ops::RangeInclusive<u64> = 50..=10_000;
+
+section! {
+    /// `[federation]`: peers that speak ARD, and how long a search waits for them.
+    ///
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
+    /// and these lists open nothing for others.
+    pub struct FederationConfig {
+        /// Milliseconds that a search waits for all peers together.
+        pub deadline_ms: u64 = 1_500,
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `agents.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+        /// `[federation.peers.NAME]`: each peer, by a short name.
+        pub peers: BTreeMap<String, PeerConfig>,
+    }
+}
+
+/// `[federation.peers.NAME]`: a registry that is queried too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PeerConfig {
+    /// The base URL of its API, as in the entry of type `application/ai-registry+json` of its catalog.
+    pub url: String,
+    /// Whether it receives what signed-in callers search for. It never gets a credential.
+    pub share_private: bool,
+}
+
+impl PeerConfig {
+    /// The base URL without a trailing slash, and without an operation's name that an operator may have appended.
+    pub fn base(&self) -> String {
+        base_url(&self.url).to_owned()
+    }
+
+    /// The URL for searches.
+    pub fn search_url(&self) -> Option<Url> {
+        Url::parse(&format!("{}/search", self.base())).ok()
+    }
+}
+
+impl FederationConfig {
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut mistakes: Vec<String> =
+            ports("federation", &self.allow_ports).into_iter().collect();
+        if !DEADLINES.contains(&self.deadline_ms) {
+            let (least, most) = (DEADLINES.start(), DEADLINES.end());
+            mistakes.push(format!(
+                "federation.deadline_ms must be between {least} and {most}"
+            ));
+        }
+        if self.peers.len() > MAX_PEERS {
+            mistakes.push(format!("federation.peers must be at most {MAX_PEERS}"));
+        }
+        let guard = Guard::new(self.guard());
+        for (name, peer) in &self.peers {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            if name.is_empty() || name.len() > MAX_PEER_NAME || !name.bytes().all(plain) {
+                mistakes.push(format!(
+                    "federation.peers.{name}: a name has letters, digits and `.`, `_`, `-`, {MAX_PEER_NAME} at most"
+                ));
+            }
+            if let Err(refusal) = guard.check_url(&peer.url) {
+                mistakes.push(format!(
+                    "federation.peers.{name}.url is not asked with the lists of [federation] (allow_http, allow_ports, \
+                     allow_networks, allow_names): {refusal}"
+                ));
+            }
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn peer(url: &str) -> PeerConfig {
+        PeerConfig {
+            url: url.to_owned(),
+            share_private: false,
+        }
+    }
+
+    #[test]
+    fn a_base_is_found_in_what_people_write() {
+        for url in [
+            "https://r.agents-test.com/ard",
+            "https://r.agents-test.com/ard/",
+            "https://r.agents-test.com/ard/search",
+            "https://r.agents-test.com/ard/agents/",
+        ] {
+            let peer = peer(url);
+            assert_eq!(peer.base(), "https://r.agents-test.com/ard");
+            assert_eq!(peer.search_url().unwrap().path(), "/ard/search");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let section = |name: &str, url: &str, deadline_ms| FederationConfig {
+            peers: BTreeMap::from([(name.to_owned(), peer(url))]),
+            deadline_ms,
+            ..FederationConfig::default()
+        };
+        assert_eq!(
+            section("one", "https://r.agents-test.com/ard", 50).mistakes(),
+            [""; 0]
+        );
+        assert_eq!(
+            section("one", "http://r.agents-test.com/ard", 50)
+                .mistakes()
+                .len(),
+            1
+        );
+        assert_eq!(
+            section("one", "https://127.0.0.1/ard", 50).mistakes().len(),
+            1
+        );
+        assert_eq!(
+            section("a b", "https://r.agents-test.com/ard", 49)
+                .mistakes()
+                .len(),
+            2
+        );
+        let peers =
+            (0..=MAX_PEERS).map(|number| (format!("p{number}"), peer("https://r.agents-test.com")));
+        let many = FederationConfig {
+            peers: peers.collect(),
+            ..FederationConfig::default()
+        };
+        assert_eq!(many.mistakes().len(), 1);
+    }
+}

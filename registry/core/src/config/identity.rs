@@ -1,0 +1,461 @@
+//! `[identity]`: identity providers that people sign in with and services get access tokens from, and the network rules
+//! for requests to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use a2a_crawler::guard::{Guard, GuardRefusal};
+use a2a_registry_domain::role::Role;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::config::secret::read_secret_file;
+use crate::config::section::section;
+use crate::config::validate::ports;
+use crate::config::{AllowPorts, Secret};
+
+const MAX_PROVIDERS: usize = 16;
+/// Bytes of a provider's name, which is part of paths and of account names.
+const MAX_PROVIDER_NAME: usize = 30;
+/// Bytes of an issuer's URL.
+const MAX_ISSUER: usize = 300;
+/// Bytes of any other text.
+const MAX_TEXT: usize = 300;
+const MAX_SELECTED_GROUPS: usize = 200;
+const DEFAULT_ABSENCE_DAYS: u16 = 7;
+const MAX_ABSENCE_DAYS: u16 = 365;
+
+section! {
+    /// `[identity]`: identity providers (OpenID Connect).
+    ///
+    /// Requests to them pass a guard with the lists of this section. The lists of other sections open nothing for them,
+    /// and these lists open nothing for others.
+    pub struct IdentityConfig {
+        /// Networks that may be reached although they are private or loopback.
+        pub allow_networks: Vec<IpNet>,
+        /// Names that are allowed although the rules refuse them, such as `login.corp.internal`.
+        pub allow_names: Vec<String>,
+        /// Networks that are never reached, even if another setting allows them.
+        pub deny_networks: Vec<IpNet>,
+        /// Whether plain `http:` is allowed.
+        pub allow_http: bool,
+        /// Ports that are allowed.
+        pub allow_ports: AllowPorts,
+        /// PEM files with additional root certificates.
+        pub extra_ca: Vec<PathBuf>,
+        /// The days after which the tokens of a provider's account are suspended until its next sign-in, unless the
+        /// provider has issued valid claims about it in the meantime. 0: never.
+        pub max_absence: u16 = DEFAULT_ABSENCE_DAYS,
+        /// `[identity.providers.NAME]`: each provider, by a short name.
+        pub providers: BTreeMap<String, ProviderConfig>,
+    }
+}
+
+section! {
+    /// `[identity.providers.NAME]`: one identity provider, and who may enter with which roles.
+    pub struct ProviderConfig {
+        /// The URL of the issuer, exactly as in its tokens.
+        pub issuer: String,
+        /// Its name on the sign-in button. Empty: the provider's name.
+        pub title: String,
+        /// The registry's name at the provider. Empty: no one can sign in with it, and it only issues access tokens.
+        pub client_id: String,
+        /// The registry's secret at the provider. Preferably set in the environment or in `client_secret_file`. It is
+        /// never shown.
+        pub client_secret: Secret,
+        /// A file with the secret, instead of `client_secret`.
+        pub client_secret_file: Option<PathBuf>,
+        /// The scopes to ask for.
+        pub scopes: Vec<String> = ["openid", "profile", "email"].map(str::to_owned).to_vec(),
+        /// The audiences of access tokens that are for this registry. Empty: no access token of this provider is
+        /// accepted.
+        pub audiences: Vec<String>,
+        /// The claim with a person's groups.
+        pub groups_claim: String = "groups".to_owned(),
+        /// The groups that count: each an exact name, or a prefix followed by `*`. Empty: all.
+        pub select_groups: Vec<String>,
+        /// The claim with a person's name, from which the name of the account is derived.
+        pub name_claim: String = "preferred_username".to_owned(),
+        /// The roles of everyone who may enter.
+        pub default_roles: Vec<Role> = vec![Role::Reader],
+        /// The roles of the members of each group, beside the default ones.
+        pub roles: BTreeMap<String, Vec<Role>>,
+        /// Who may enter. Without it no one does.
+        pub require: Option<RequireConfig>,
+    }
+}
+
+/// `require`: a claim, and the values of which it must have one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequireConfig {
+    /// The name of the claim.
+    pub claim: String,
+    /// The claim, or one of its values if it is a list, must be one of these.
+    pub values: Vec<String>,
+}
+
+impl ProviderConfig {
+    /// Whether a group of this name counts.
+    pub fn selects_group(&self, name: &str) -> bool {
+        let selects = |entry: &String| match entry.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => entry == name,
+        };
+        self.select_groups.is_empty() || self.select_groups.iter().any(selects)
+    }
+
+    fn selection_mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if self.select_groups.len() > MAX_SELECTED_GROUPS {
+            mistakes.push(format!(
+                "select_groups must have at most {MAX_SELECTED_GROUPS} entries; use prefixes such as \"a2a-*\""
+            ));
+        }
+        if !self.select_groups.iter().all(|entry| is_text(entry, "")) {
+            mistakes.push(
+                "select_groups must be names of groups, or prefixes with * at the end".into(),
+            );
+        }
+        let deselected = self.roles.keys().filter(|name| !self.selects_group(name));
+        mistakes.extend(deselected.map(|name| {
+            format!("roles names the group {name:?}, which select_groups leaves out: add it there, or remove its roles")
+        }));
+        mistakes
+    }
+
+    /// The secret from `client_secret` or its file; `None` if neither is set. The error does not quote the secret.
+    pub fn read_secret(&self) -> Result<Option<String>, String> {
+        match &self.client_secret_file {
+            Some(path) => read_secret_file("client_secret_file", path).map(Some),
+            None => Ok(self.client_secret.reveal().map(str::to_owned)),
+        }
+    }
+
+    fn mistakes(&self, guard: &Guard) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |text: String| mistakes.push(text);
+        if let Some(mistake) = issuer_mistake(&self.issuer, guard) {
+            wrong(mistake);
+        }
+        let words = |list: &[String]| list.iter().all(|text| is_text(text, ""));
+        for (key, text) in [
+            ("groups_claim", &self.groups_claim),
+            ("name_claim", &self.name_claim),
+        ] {
+            if !is_text(text, "") {
+                wrong(format!("{key} must name a claim"));
+            }
+        }
+        if !self.client_id.is_empty() && !is_text(&self.client_id, "") {
+            wrong("client_id must be a text of one line".into());
+        }
+        if !self.title.is_empty() && !is_text(&self.title, "") {
+            wrong("title must be a text of one line".into());
+        }
+        if !words(&self.audiences) {
+            wrong("audiences must be texts of one line".into());
+        }
+        let scopes_fit = self.scopes.iter().all(|scope| is_text(scope, " \"\\"));
+        if !scopes_fit || !self.scopes.iter().any(|scope| scope == "openid") {
+            wrong("scopes must be words, and openid among them".into());
+        }
+        if let Some(require) = &self.require
+            && !(is_text(&require.claim, "")
+                && !require.values.is_empty()
+                && words(&require.values))
+        {
+            wrong("require needs a claim, and the values of which one lets somebody in".into());
+        }
+        if self.client_secret_file.is_some() && self.client_secret.reveal().is_some() {
+            wrong("client_secret and client_secret_file say the same: set one of them".into());
+        }
+        if self.client_secret.was_hidden() {
+            wrong(
+                "client_secret stands for one that was not printed; give the secret itself, or client_secret_file"
+                    .into(),
+            );
+        }
+        mistakes.extend(self.selection_mistakes());
+        mistakes
+    }
+}
+
+impl IdentityConfig {
+    /// The end of the permitted absence after a provider issued the last valid claims; `None` if absence does not
+    /// matter.
+    pub fn absence_end(&self, claims_valid_at: Timestamp) -> Option<Timestamp> {
+        (self.max_absence > 0).then(|| claims_valid_at.plus(i64::from(self.max_absence) * DAY))
+    }
+
+    /// The sentence that a provider leaves out a group, which is named as policies name it (`ISSUER#NAME`); `None` if
+    /// none does.
+    pub fn deselection(&self, group: &str) -> Option<String> {
+        let (issuer, name) = group.split_once('#')?;
+        let mut providers = self.providers.iter();
+        let (key, provider) = providers.find(|(_, provider)| provider.issuer == issuer)?;
+        (!provider.selects_group(name)).then(|| {
+            format!("identity.providers.{key}.select_groups leaves out the group {name:?}; add it there first")
+        })
+    }
+
+    /// One sentence each. Files of secrets are not read yet.
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut mistakes: Vec<String> = ports("identity", &self.allow_ports).into_iter().collect();
+        if self.providers.len() > MAX_PROVIDERS {
+            mistakes.push(format!(
+                "identity.providers: there are {MAX_PROVIDERS} providers at most"
+            ));
+        }
+        if self.max_absence > MAX_ABSENCE_DAYS {
+            mistakes.push(format!(
+                "identity.max_absence must be between 1 and {MAX_ABSENCE_DAYS} days, or 0 for no limit"
+            ));
+        }
+        let guard = Guard::new(self.guard());
+        let mut issuers = BTreeSet::new();
+        for (name, provider) in &self.providers {
+            let fits = (1..=MAX_PROVIDER_NAME).contains(&name.len())
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+            if !fits {
+                mistakes.push(format!(
+                    "identity.providers: a name has 1 to {MAX_PROVIDER_NAME} lower-case letters, digits or hyphens"
+                ));
+            }
+            let own = provider.mistakes(&guard).into_iter();
+            mistakes.extend(own.map(|text| format!("identity.providers.{name}.{text}")));
+            if !issuers.insert(&provider.issuer) {
+                mistakes.push(format!(
+                    "identity.providers.{name}.issuer is the issuer of another provider too"
+                ));
+            }
+        }
+        mistakes
+    }
+}
+
+/// The mistake in the URL of an issuer, if any.
+fn issuer_mistake(issuer: &str, guard: &Guard) -> Option<String> {
+    if issuer.len() > MAX_ISSUER {
+        return Some(format!("issuer must have at most {MAX_ISSUER} bytes"));
+    }
+    match guard.check_url(issuer) {
+        // Group names contain the issuer, so it must not contain a number sign (docs/governance.md#policies).
+        Ok(url) if url.query().is_none() && !issuer.contains('#') && is_text(issuer, " ") => None,
+        Ok(_) => Some("issuer must be a URL without query and fragment".into()),
+        Err(GuardRefusal::Scheme { .. }) => Some(
+            "issuer must begin with https://, or with http:// where identity.allow_http is set"
+                .into(),
+        ),
+        Err(refusal) => Some(format!(
+            "issuer is not asked with the lists of [identity]: {refusal}"
+        )),
+    }
+}
+
+/// Whether a text is one line of a sensible length without any of these characters.
+fn is_text(text: &str, without: &str) -> bool {
+    !text.trim().is_empty()
+        && text.len() <= MAX_TEXT
+        && !text.chars().any(|c| c.is_control() || without.contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn section() -> IdentityConfig {
+        let provider = ProviderConfig {
+            issuer: "https://login.example.com/realms/corp".into(),
+            client_id: "registry".into(),
+            client_secret: "hush".into(),
+            require: Some(RequireConfig {
+                claim: "groups".into(),
+                values: vec!["staff".into()],
+            }),
+            ..ProviderConfig::default()
+        };
+        IdentityConfig {
+            providers: [("corp".to_owned(), provider)].into(),
+            ..IdentityConfig::default()
+        }
+    }
+
+    /// Sets one value to a wrong one.
+    type Spoil = fn(&mut ProviderConfig);
+
+    #[test]
+    fn every_mistake_is_named_and_no_secret_quoted() {
+        assert_eq!(IdentityConfig::default().mistakes(), [""; 0]);
+        assert_eq!(section().mistakes(), [""; 0]);
+        let cases: [(&str, Spoil); 18] = [
+            ("corp.issuer", |own| own.issuer = String::new()),
+            ("corp.issuer", |own| {
+                own.issuer = "http://login.example.com/".into()
+            }),
+            ("corp.issuer", |own| {
+                own.issuer = "https://127.0.0.1/".into()
+            }),
+            ("corp.issuer", |own| own.issuer.push_str("?a=b")),
+            ("corp.issuer", |own| own.issuer.push_str("#staff")),
+            ("corp.issuer", |own| {
+                own.issuer.push_str(&"a".repeat(MAX_ISSUER))
+            }),
+            ("corp.scopes", |own| own.scopes = vec!["profile".into()]),
+            ("corp.scopes", |own| own.scopes.push("a b".into())),
+            ("corp.groups_claim", |own| own.groups_claim = " ".into()),
+            ("corp.audiences", |own| own.audiences = vec![String::new()]),
+            ("corp.require", |own| {
+                own.require.as_mut().unwrap().values.clear();
+            }),
+            ("corp.client_secret", |own| {
+                own.client_secret = "(hidden)".into()
+            }),
+            ("corp.client_secret", |own| {
+                own.client_secret_file = Some("secret".into());
+            }),
+            ("corp.title", |own| own.title = "a\nb".into()),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a2a-*".into(), " ".into()];
+            }),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a\nb".into()];
+            }),
+            ("corp.select_groups", |own| {
+                own.select_groups = vec!["a2a-*".into(); MAX_SELECTED_GROUPS + 1];
+            }),
+            ("corp.roles names the group \"leads\"", |own| {
+                own.roles = [("leads".to_owned(), vec![Role::Curator])].into();
+                own.select_groups = vec!["lead".into(), "a2a-*".into()];
+            }),
+        ];
+        for (named, spoil) in cases {
+            let mut own = section();
+            spoil(own.providers.get_mut("corp").unwrap());
+            let mistakes = own.mistakes();
+            assert_eq!(mistakes.len(), 1, "{named}: {mistakes:?}");
+            assert!(mistakes[0].contains(named), "{mistakes:?}");
+            assert!(!mistakes[0].contains("hush"), "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn providers_are_few_named_plainly_and_each_for_one_issuer() {
+        let corp = section().providers["corp"].clone();
+        for name in [
+            "",
+            "Corp",
+            "a b",
+            "a/b",
+            "a@b",
+            &"a".repeat(MAX_PROVIDER_NAME + 1),
+        ] {
+            let mut own = section();
+            own.providers = [(name.to_owned(), corp.clone())].into();
+            assert_eq!(own.mistakes().len(), 1, "{name}");
+        }
+        let mut own = section();
+        own.providers.insert("twin".into(), corp.clone());
+        assert!(own.mistakes()[0].contains("another provider"));
+        let mut own = section();
+        for number in 0..MAX_PROVIDERS {
+            let issuer = format!("https://login{number}.example.com");
+            let provider = ProviderConfig {
+                issuer,
+                ..corp.clone()
+            };
+            own.providers.insert(format!("p{number}"), provider);
+        }
+        assert_eq!(own.mistakes().len(), 1);
+    }
+
+    #[test]
+    fn groups_are_selected_by_name_and_by_prefix() {
+        let mut own = section();
+        let corp = own.providers.get_mut("corp").unwrap();
+        assert!(corp.selects_group("anything"));
+        corp.select_groups = vec!["a2a-*".into(), "staff".into(), "x*y".into()];
+        for (group, counts) in [
+            ("a2a-", true),
+            ("a2a-x", true),
+            ("a2a", false),
+            ("staff", true),
+            ("Staff", false),
+            ("staff2", false),
+            ("x*y", true),
+            ("xzy", false),
+        ] {
+            assert_eq!(corp.selects_group(group), counts, "{group}");
+        }
+        corp.select_groups = vec!["*".into()];
+        assert!(corp.selects_group("anything"));
+        corp.select_groups = vec!["staff".into(); MAX_SELECTED_GROUPS];
+        assert_eq!(own.mistakes(), [""; 0]);
+        let issuer = own.providers["corp"].issuer.clone();
+        let deselected = own.deselection(&format!("{issuer}#leads")).unwrap();
+        assert!(
+            deselected.contains("providers.corp.select_groups"),
+            "{deselected}"
+        );
+        // Groups that count, of admins, and of nobody who is configured.
+        for other in [
+            "leads",
+            "https://other.example#leads",
+            &format!("{issuer}#staff"),
+        ] {
+            assert_eq!(own.deselection(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn absence_has_an_end_unless_it_is_off() {
+        let mut own = section();
+        let begin = Timestamp(1_000);
+        assert_eq!(own.absence_end(begin), Some(begin.plus(7 * DAY)));
+        for (days, mistakes) in [
+            (0, 0),
+            (1, 0),
+            (MAX_ABSENCE_DAYS, 0),
+            (MAX_ABSENCE_DAYS + 1, 1),
+        ] {
+            own.max_absence = days;
+            assert_eq!(own.mistakes().len(), mistakes, "{days}");
+        }
+        own.max_absence = 0;
+        assert_eq!(own.absence_end(begin), None);
+    }
+
+    #[test]
+    fn the_secret_is_read_from_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let mut own = section().providers["corp"].clone();
+        assert_eq!(own.read_secret().unwrap().as_deref(), Some("hush"));
+        assert!(!format!("{own:?}").contains("hush"));
+        own.client_secret_file = Some(path.clone());
+        assert!(own.read_secret().unwrap_err().contains("cannot be read"));
+        std::fs::write(&path, "hush-7\n").unwrap();
+        assert_eq!(own.read_secret().unwrap().as_deref(), Some("hush-7"));
+        std::fs::write(&path, "\n").unwrap();
+        assert!(own.read_secret().unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn a_provider_is_read_from_a_file_and_printed_without_its_secret() {
+        let text = "[identity.providers.corp]\nissuer = \"https://login.example.com\"\nclient_secret = \"hush\"\n\
+            roles = { leads = [\"curator\", \"publisher\"] }\nrequire = { claim = \"groups\", values = [\"staff\"] }\n";
+        let config: crate::config::Config = toml::from_str(text).unwrap();
+        let corp = &config.identity.providers["corp"];
+        assert_eq!(corp.roles["leads"], [Role::Curator, Role::Publisher]);
+        assert_eq!(corp.default_roles, [Role::Reader]);
+        let printed = config.to_toml().unwrap();
+        assert!(!printed.contains("hush"), "{printed}");
+        let again: crate::config::Config = toml::from_str(&printed).unwrap();
+        assert_eq!(again.to_toml().unwrap(), printed);
+    }
+}

@@ -1,0 +1,30 @@
+//! Configuration: file < environment < flags, one struct per concern, validated whole at start.
+
+pub mod a2a;
+pub mod ard;
+pub mod embedding;
+pub mod federation;
+pub mod identity;
+pub mod load;
+pub mod mcp;
+pub mod print;
+pub mod reach;
+pub mod secret;
+pub mod section;
+pub mod sections;
+pub mod validate;
+
+pub use a2a::A2aConfig;
+pub use ard::ArdConfig;
+pub use embedding::EmbeddingConfig;
+pub use federation::{FederationConfig, PeerConfig};
+pub use identity::{IdentityConfig, ProviderConfig, RequireConfig};
+pub use load::{ConfigError, Overrides, load};
+pub use mcp::McpConfig;
+pub use reach::read_roots;
+pub use secret::{DatabaseUrl, Secret, read_secret_file};
+pub use sections::{
+    AllowPorts, Config, CrawlerConfig, DecidersConfig, GovernanceConfig, LimitsConfig, LogConfig,
+    LogFormat, MAX_DECIDERS, MAX_TERM_DAYS, MIN_TERM_DAYS, Registration, SearchConfig,
+    ServerConfig, StoreConfig, SynchronousConfig,
+};

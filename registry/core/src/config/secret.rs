@@ -1,0 +1,359 @@
+//! Secret settings, which are never shown, and their files.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::Url;
+
+pub const HIDDEN: &str = "(hidden)";
+
+/// Bytes of a secret's file.
+const MAX_SECRET_FILE: u64 = 8 * 1024;
+
+/// The secret in a file, which `setting` names, without the line end. The error does not quote it.
+pub fn read_secret_file(setting: &str, path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(MAX_SECRET_FILE + 1).read_to_string(&mut text));
+    let shown = path.display();
+    let secret = text.trim();
+    match read {
+        Ok(_) if text.len() as u64 > MAX_SECRET_FILE => Err(format!(
+            "{setting} {shown} is larger than {MAX_SECRET_FILE} bytes"
+        )),
+        Ok(_) if secret.is_empty() => Err(format!("{setting} {shown} is empty")),
+        Ok(_) => Ok(secret.to_owned()),
+        Err(error) => Err(format!("{setting} {shown} cannot be read: {error}")),
+    }
+}
+
+/// A key or password. `Debug` and `--print-config` show only whether it is set, and no error quotes it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn reveal(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|secret| !secret.is_empty())
+    }
+
+    /// Whether this is the placeholder of a printed configuration, read back as a value.
+    pub fn was_hidden(&self) -> bool {
+        self.0 == HIDDEN
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(secret: &str) -> Self {
+        Self(secret.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reveal().map_or("(none)", |_| HIDDEN))
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.reveal().map_or("", |_| HIDDEN))
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Text)
+    }
+}
+
+/// The URL of a database, which may carry a password. `Debug` and `--print-config` hide the password, and no error
+/// quotes it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DatabaseUrl(String);
+
+/// Parameters of a PostgreSQL URL that are not secret.
+const PLAIN_PARAMETERS: [&str; 16] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+impl DatabaseUrl {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this is from a printed configuration, read back as a value.
+    pub fn was_hidden(&self) -> bool {
+        self.0.contains(HIDDEN)
+    }
+}
+
+impl From<&str> for DatabaseUrl {
+    fn from(url: &str) -> Self {
+        Self(url.to_owned())
+    }
+}
+
+impl From<String> for DatabaseUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+/// The URL without what may be secret.
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A SQLite URL has no password.
+        if self.is_empty() || self.0.starts_with("sqlite:") {
+            return f.write_str(&self.0);
+        }
+        // A password with an unescaped character may be read as any other part of a URL.
+        let Ok(mut url) = Url::parse(&self.0) else {
+            return f.write_str(HIDDEN);
+        };
+        let rest = &url[url::Position::BeforePath..];
+        if rest.contains('@') || url.fragment().is_some() || !url.has_host() {
+            return f.write_str(HIDDEN);
+        }
+        if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
+            return f.write_str(HIDDEN);
+        }
+        let shown = url.query().map(|query| {
+            let shown = query.split('&').map(|pair| match pair.split_once('=') {
+                Some((name, _)) if !PLAIN_PARAMETERS.contains(&name) => format!("{name}={HIDDEN}"),
+                _ => pair.to_owned(),
+            });
+            shown.collect::<Vec<_>>().join("&")
+        });
+        url.set_query(shown.as_deref());
+        f.write_str(url.as_str())
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for DatabaseUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DatabaseUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer
+            .deserialize_any(Text)
+            .map(|Secret(url)| Self(url))
+    }
+}
+
+/// Deserializes text, and refuses any other type without quoting the value. Serde's own errors quote it, which would
+/// leak a key that consists of digits only.
+struct Text;
+
+impl Text {
+    fn refused<T, E: Error>() -> Result<T, E> {
+        Err(E::custom(
+            "a secret must be text; put it into quotes, also in the environment: '\"…\"'",
+        ))
+    }
+}
+
+impl Visitor<'_> for Text {
+    type Value = Secret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Secret, E> {
+        Ok(Secret(value.to_owned()))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
+        Self::refused()
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
+        Self::refused()
+    }
+
+    fn visit_i128<E: Error>(self, _: i128) -> Result<Secret, E> {
+        Self::refused()
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
+        Self::refused()
+    }
+
+    fn visit_u128<E: Error>(self, _: u128) -> Result<Secret, E> {
+        Self::refused()
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
+        Self::refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests that a secret is never shown.
+
+    #![allow(clippy::unwrap_used)]
+
+    use figment::Figment;
+    use figment::providers::{Format, Toml};
+
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Section {
+        key: Secret,
+    }
+
+    fn read(text: &str) -> Result<Section, String> {
+        let figment = Figment::from(Toml::string(text));
+        figment.extract().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_secret_is_read_and_not_shown() {
+        let section = read("key = \"hush-7\"").unwrap();
+        assert_eq!(section.key.reveal(), Some("hush-7"));
+        for shown in [format!("{section:?}"), toml::to_string(&section).unwrap()] {
+            assert!(shown.contains(HIDDEN) && !shown.contains("hush"), "{shown}");
+        }
+        let again = read(&toml::to_string(&section).unwrap()).unwrap();
+        assert!(again.key.was_hidden() && !section.key.was_hidden());
+        let none = read("key = \"\"").unwrap();
+        assert_eq!(none.key.reveal(), None);
+        assert_eq!(toml::to_string(&none).unwrap(), "key = \"\"\n");
+        assert!(format!("{none:?}").contains("(none)"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_unseen() {
+        for value in ["7654321", "-7654321", "7654321.5", "true", "[7654321]"] {
+            let error = read(&format!("key = {value}")).unwrap_err();
+            assert!(
+                !error.contains("7654321") && !error.contains("true"),
+                "{error}"
+            );
+        }
+        assert!(read("key = 7").unwrap_err().contains("quotes"));
+    }
+
+    #[test]
+    fn the_password_of_a_database_is_hidden_wherever_it_stands() {
+        for (url, shown) in [
+            ("", ""),
+            ("sqlite:/a?mode=rwc", "sqlite:/a?mode=rwc"),
+            ("postgres://db.example/a", "postgres://db.example/a"),
+            (
+                "postgres://ann@db.example/a?sslmode=require",
+                "postgres://ann@db.example/a?sslmode=require",
+            ),
+            (
+                "postgres://ann:hush@db.example:5433/a",
+                "postgres://ann:(hidden)@db.example:5433/a",
+            ),
+            (
+                "postgres://db.example/a?password=hush&user=ann",
+                "postgres://db.example/a?password=(hidden)&user=ann",
+            ),
+            (
+                "postgres://db.example/a?PASSWORD=hush",
+                "postgres://db.example/a?PASSWORD=(hidden)",
+            ),
+            (
+                "postgres://db.example/a?options=-c%20x=hush",
+                "postgres://db.example/a?options=(hidden)",
+            ),
+            ("postgres://ann:hush/hush@db.example/a", HIDDEN),
+            ("postgres://ann:12/hush@db.example/a", HIDDEN),
+            ("postgres://ann:12#hush@db.example/a", HIDDEN),
+            ("postgres://ann:12?hush@db.example/a", HIDDEN),
+            ("postgres:ann:hush@db.example", HIDDEN),
+            ("ann:hush@db.example/a", HIDDEN),
+            ("hush", HIDDEN),
+        ] {
+            let own = DatabaseUrl::from(url);
+            assert_eq!(own.to_string(), shown, "{url}");
+            assert_eq!(format!("{own:?}"), shown, "{url}");
+            assert_eq!(serde_json::to_value(&own).unwrap(), shown, "{url}");
+            let is_hidden = DatabaseUrl::from(shown).was_hidden();
+            assert_eq!(is_hidden, shown.contains(HIDDEN), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let read = || read_secret_file("a.key_file", &path);
+        assert!(read().unwrap_err().contains("cannot be read"));
+        let longest = "h".repeat(MAX_SECRET_FILE as usize);
+        for (text, secret) in [
+            ("hush-7\r\n", "hush-7"),
+            (" hush 7", "hush 7"),
+            (&longest, &longest),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read().unwrap(), secret);
+        }
+        for unfit in ["", "\n", &format!("{longest}h")] {
+            std::fs::write(&path, unfit).unwrap();
+            let error = read().unwrap_err();
+            assert!(
+                error.contains("a.key_file") && !error.contains("hh"),
+                "{error}"
+            );
+        }
+        std::fs::write(&path, b"hush\xff").unwrap();
+        assert!(!read().unwrap_err().contains("hush"));
+    }
+
+    /// A value in the environment that consists of digits is parsed as a number.
+    #[test]
+    fn digits_in_the_environment_are_read_where_they_are_quoted() {
+        let read = |variable: &str| {
+            let value: figment::value::Value = variable.parse().unwrap();
+            let figment = Figment::from(figment::providers::Serialized::default("key", value));
+            let section = figment.extract::<Section>();
+            section.map_err(|error| error.to_string())
+        };
+        let quoted = read("\"0123456\"").unwrap();
+        assert_eq!(quoted.key.reveal(), Some("0123456"));
+        assert_eq!(read("sk-0123456").unwrap().key.reveal(), Some("sk-0123456"));
+        let error = read("7654321").unwrap_err();
+        assert!(
+            error.contains("quotes") && !error.contains("7654321"),
+            "{error}"
+        );
+    }
+}

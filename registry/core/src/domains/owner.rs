@@ -1,0 +1,148 @@
+//! Changes of a domain by its owner (docs/ownership.md#what-an-owner-may-do).
+
+use std::collections::BTreeSet;
+
+use a2a_registry_api::limits::MAX_CONTACT;
+use a2a_registry_api::{DomainPatch, DomainView, Transfer};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::ownership::OptOut;
+use a2a_registry_store::domains;
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::write_with_followers;
+use crate::commit::publish::commit_act;
+use crate::context::Context;
+use crate::domains::acts::{domain_visible, usable_account};
+use crate::domains::view::domain_view;
+use crate::error::{AppError, Result};
+use crate::ownership::apply_check::follow_proofs;
+use crate::ownership::authorization::{require_owner_or_curator, require_whole_domain};
+use crate::ownership::challenges::new_challenges;
+use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
+use crate::visibility::caller::Caller;
+
+/// Changes a domain's contact, and whether it is listed at all.
+pub async fn domain_patch(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    patch: &DomainPatch,
+) -> Result<DomainView> {
+    let seen = domain_visible(context, caller, domain).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
+    let contact = patch.contact.as_deref().map(contact).transpose()?;
+    let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    // Another account may have proved it since.
+    let account = match patch.opt_out {
+        Some(true) => require_whole_domain(&write, caller, &row, context.now()).await?,
+        _ => require_owner_or_curator(&write, caller, &row, context.now()).await?,
+    };
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    if let Some(contact) = contact {
+        row.contact = contact;
+    }
+    match patch.opt_out {
+        Some(true) => row.opted_out_by = Some(OptOut::Owner.into()),
+        Some(false) if row.opted_out_by()? == Some(OptOut::Record) => {
+            return Err(AppError::conflict(
+                "The domain opts out by a record of its own; remove policy=none from it.",
+            ));
+        }
+        Some(false) => row.opted_out_by = None,
+        None => {}
+    }
+    let data = json!({"contact": row.contact, "opt_out": row.opted_out_by});
+    ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
+    follow_proofs(
+        context,
+        &write,
+        &mut ledger,
+        &mut row,
+        &followers,
+        &account.name,
+    )
+    .await?;
+    commit_act(context, write, ledger).await?;
+    context.wake.visits.notify_one();
+    domain_view(context, caller, row.id).await
+}
+
+/// Transfers a domain to another account. A record or file proves the domain only for the account that it names, so the
+/// new owner must place its own; an owner vouch names one account too, and ends. In a dispute this decides: the proofs
+/// of all accounts but the named one end.
+pub async fn domain_transfer(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    transfer: &Transfer,
+) -> Result<DomainView> {
+    let seen = domain_visible(context, caller, domain).await?;
+    require_owner_or_curator(&context.store, caller, &seen, context.now()).await?;
+    let (write, mut row, followers) = write_with_followers(context, &seen).await?;
+    // Another account may have proved it since: a former owner ends no one's proof.
+    let account = require_owner_or_curator(&write, caller, &row, context.now()).await?;
+    let to = usable_account(&write, &transfer.account).await?;
+    let from = row.owner_at(context.now()).or(row.account_id);
+    row.account_id = Some(to.id);
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let data = json!({"transferred_to": to.name});
+    ledger.event(EventKind::DomainUpdated, &row.name, &account.name, data);
+    // Without an owner every account with a proof is a party to a dispute, also while the domain has opted out.
+    let is_disputed = row.owner_id.is_none();
+    let mut without_claim: BTreeSet<Uuid> = from.into_iter().collect();
+    // The proofs of the former owner, or of the losers of the dispute, end here: a record left in place is no claim.
+    for mut proof in domains::proofs_of(&write, &[row.id]).await? {
+        let loses = |one: &Uuid| *one != to.id && (is_disputed || Some(*one) == from);
+        if let Some(loser) = proof.account_id.filter(loses) {
+            without_claim.insert(loser);
+            proof.ended_at = Some(ledger.now().0);
+            write.proof_update(&proof).await?;
+            let data = json!({"method": proof.method, "account": proof.account_id, "reason": "transferred"});
+            ledger.event(EventKind::DomainProofEnded, &row.name, &account.name, data);
+        }
+    }
+    for former in without_claim {
+        write.challenge_end(row.id, former).await?;
+    }
+    if crate::ownership::is_provable(&row) {
+        new_challenges(context, &write, &[row.id], to.id).await?;
+    }
+    let has_other_owner = row.vouched_owner.is_some_and(|owner| owner != to.id);
+    let vouch_ended = has_other_owner
+        && remove_owner_vouch(&write, &mut ledger, &mut row, &account.name, "transferred").await?;
+    let changed = follow_proofs(
+        context,
+        &write,
+        &mut ledger,
+        &mut row,
+        &followers,
+        &account.name,
+    )
+    .await?;
+    if vouch_ended && !changed {
+        follow_owner_vouch(context, &write, &mut ledger, &row).await?;
+    }
+    commit_act(context, write, ledger).await?;
+    domain_view(context, caller, row.id).await
+}
+
+/// `None` for an empty contact.
+fn contact(text: &str) -> Result<Option<String>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let fits = text.len() <= MAX_CONTACT
+        && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "mailto" | "https"));
+    if fits {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(AppError::invalid(
+            "/contact",
+            format!("A contact is a mailto: or https: URL of at most {MAX_CONTACT} characters."),
+        ))
+    }
+}

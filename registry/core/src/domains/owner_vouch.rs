@@ -1,0 +1,129 @@
+//! An admin vouches for an account as owner of a host that cannot be proved, and ends that
+//! (docs/ownership.md#vouches).
+
+use a2a_registry_api::limits::{DEFAULT_VOUCH_DAYS, MAX_VOUCH_DAYS};
+use a2a_registry_api::{DomainView, NewOwnerVouch};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::{account, domain};
+use a2a_registry_store::{Write, accounts, owner_vouches};
+use serde_json::json;
+
+use crate::commit::approver::check_reason;
+use crate::commit::ledger::Ledger;
+use crate::commit::locks::domain_locked;
+use crate::commit::publish::commit_act;
+use crate::context::Context;
+use crate::domains::acts::{domain_visible, usable_account};
+use crate::domains::view::domain_view;
+use crate::error::{AppError, Result};
+use crate::ownership::is_provable;
+use crate::ownership::owner_vouches::{follow_owner_vouch, remove_owner_vouch};
+use crate::visibility::caller::Caller;
+
+/// Vouches for an account as owner of a host. Repeated for the same account it sets the reason and the expiry again.
+pub async fn owner_vouch_set(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    vouch: &NewOwnerVouch,
+) -> Result<DomainView> {
+    let admin = caller.demand(Permission::Administer)?;
+    check_reason(&vouch.reason)?;
+    let now = context.now();
+    let until = expiry(now, vouch.expires_in_days)?;
+    let seen = domain_visible(context, caller, domain).await?;
+    let write = context.store.write().await?;
+    let mut row = domain_locked(&write, &seen).await?;
+    let owner = usable_account(&write, &vouch.account).await?;
+    refuse_proved(&write, &row).await?;
+    refuse_another(&write, &row, &owner, now).await?;
+    let mut ledger = Ledger::new(now, context.entropy.as_ref());
+    if row.vouched_owner != Some(owner.id) {
+        let reason = "an admin vouches for another account";
+        remove_owner_vouch(&write, &mut ledger, &mut row, &admin.name, reason).await?;
+    }
+    row.vouched_owner = Some(owner.id);
+    row.vouched_since = Some(now.0);
+    row.vouched_until = Some(until.0);
+    row.vouched_by = Some(admin.name.clone());
+    row.vouched_reason = Some(vouch.reason.clone());
+    let data = json!({"account": owner.name, "origin": row.origin(),
+        "reason": vouch.reason, "until": until});
+    ledger.event(EventKind::DomainOwnerVouched, &row.name, &admin.name, data);
+    follow_owner_vouch(context, &write, &mut ledger, &row).await?;
+    commit_act(context, write, ledger).await?;
+    domain_view(context, caller, row.id).await
+}
+
+/// Ends the vouch for an account as owner of a host, whether or not it has expired.
+pub async fn owner_vouch_end(context: &Context, caller: &Caller, domain: &str) -> Result<()> {
+    let admin = caller.demand(Permission::Administer)?;
+    let seen = domain_visible(context, caller, domain).await?;
+    let write = context.store.write().await?;
+    let mut row = domain_locked(&write, &seen).await?;
+    let mut ledger = Ledger::new(context.now(), context.entropy.as_ref());
+    let reason = "an admin ended it";
+    if !remove_owner_vouch(&write, &mut ledger, &mut row, &admin.name, reason).await? {
+        return Err(AppError::not_found(format!(
+            "{} has no owner vouch.",
+            row.name
+        )));
+    }
+    follow_owner_vouch(context, &write, &mut ledger, &row).await?;
+    commit_act(context, write, ledger).await
+}
+
+fn expiry(now: Timestamp, days: Option<u32>) -> Result<Timestamp> {
+    match days.unwrap_or(DEFAULT_VOUCH_DAYS) {
+        days @ 1..=MAX_VOUCH_DAYS => Ok(now.plus(i64::from(days) * DAY)),
+        _ => Err(AppError::invalid(
+            "/expires_in_days",
+            format!("A vouch expires after 1 to {MAX_VOUCH_DAYS} days."),
+        )),
+    }
+}
+
+/// Refuses a domain that can be proved, and a host whose name is proved in this registry.
+async fn refuse_proved(write: &Write, row: &domain::Model) -> Result<()> {
+    let name = &row.name;
+    let why = if is_provable(row) {
+        format!(
+            "{name} can be proved, and then nobody is vouched for as its owner: the account places a record or a file and runs \
+             `a2a-registry domain verify {name}`."
+        )
+    } else if let Some(proved) = owner_vouches::proving_domain(write, name).await? {
+        format!(
+            "{proved} is proved and stands for the host name of {name}, so nobody is vouched for as its owner: its cards can \
+             be published on port 443, over https, and registered there."
+        )
+    } else {
+        return Ok(());
+    };
+    Err(AppError::conflict(why))
+}
+
+/// Refuses to replace another account while the vouch for it is in force.
+async fn refuse_another(
+    write: &Write,
+    row: &domain::Model,
+    owner: &account::Model,
+    now: Timestamp,
+) -> Result<()> {
+    let present = row.vouched_owner_at(now).filter(|id| *id != owner.id);
+    let present: Vec<_> = present.into_iter().collect();
+    let present = accounts::accounts_by_ids(write, &present).await?;
+    let (Some(present), Some(until)) = (
+        present.iter().find(|one| one.may_be_used()),
+        row.vouched_until,
+    ) else {
+        return Ok(());
+    };
+    Err(AppError::conflict(format!(
+        "An admin vouches for {} as owner of {} until {}. End that first: `a2a-registry domain vouch {1} --end-owner`.",
+        present.name,
+        row.name,
+        Timestamp(until).to_rfc3339()
+    )))
+}

@@ -1,0 +1,86 @@
+//! Limits of registrations over all domains: how many domains and cards a caller has registered.
+
+use a2a_registry_domain::role::Permission;
+use a2a_registry_store::{Write, coverage, domains};
+
+use crate::context::Context;
+use crate::error::{AppError, Result};
+use crate::visibility::caller::Caller;
+
+/// What a caller has registered that counts against its limits. It is read once for a write and then updated, since
+/// counting all registrations of an account for each URL of a bulk would cost more than everything else.
+#[derive(Debug, Default)]
+pub struct RegistrationCounts {
+    domains: Option<u64>,
+    cards: Option<u64>,
+}
+
+impl RegistrationCounts {
+    /// Must be called before any domain is inserted.
+    pub async fn count_domains(&mut self, write: &Write, caller: &Caller) -> Result<()> {
+        if let Some(account) = &caller.account
+            && !account.may(Permission::Administer)
+        {
+            self.domains = Some(domains::domain_count(write, account.id).await?);
+        }
+        Ok(())
+    }
+
+    pub fn check_domains(&self, context: &Context) -> Result<()> {
+        let limit = context.config.limits.domains_per_account;
+        if self.domains.is_some_and(|domains| domains >= limit) {
+            return Err(AppError::limit_reached(format!(
+                "This account has reached its limit of {limit} domains."
+            )));
+        }
+        Ok(())
+    }
+
+    pub fn added_domain(&mut self) {
+        self.domains = self.domains.map(|domains| domains.saturating_add(1));
+    }
+
+    pub async fn check_cards(
+        &mut self,
+        context: &Context,
+        write: &Write,
+        caller: &Caller,
+    ) -> Result<()> {
+        if caller.may(Permission::Administer) {
+            return Ok(());
+        }
+        let limits = &context.config.limits;
+        if let Some(account) = &caller.account {
+            let limit = limits.sources_per_account;
+            let cards = match self.cards {
+                Some(cards) => cards,
+                None => coverage::sources_registered(write, account.id).await?,
+            };
+            self.cards = Some(cards);
+            if cards >= limit {
+                return Err(AppError::limit_reached(format!(
+                    "This account has reached its limit of {limit} card sources."
+                )));
+            }
+        } else if let Some(network) = caller.network {
+            let limit = limits.pending_nominations;
+            let network = network.to_string();
+            if coverage::nominations_pending(write, &network).await? >= limit {
+                return Err(AppError::limit_reached(format!(
+                    "{limit} cards that were named from your network wait for a curator, as many \
+                         as may. Use a token, or wait for a decision."
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a card source that was added. One that the caller had registered before may already count, so that all
+    /// are counted again if that is possible.
+    pub fn added_card(&mut self, may_count_already: bool) {
+        self.cards = self
+            .cards
+            .filter(|_| !may_count_already)
+            .map(|cards| cards.saturating_add(1));
+    }
+}

@@ -1,0 +1,114 @@
+//! The views of a domain's rows: proofs, checks and sources, without what the caller may not see of the domain.
+
+use a2a_crawler::AttemptOutcome;
+use a2a_registry_api::{AttemptView, KnownValidators, Proof, ProofCheck, SourceDay, SourceView};
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::timestamp::{DAY, Timestamp};
+use a2a_registry_store::entity::{attempt, proof, proof_check, source, source_day};
+use time::OffsetDateTime;
+
+use crate::domains::domain_access::DomainAccess;
+use crate::sources::card_url;
+
+/// A proof, with the reason of its absence for those who may change it.
+pub fn proof_view(row: &proof::Model, access: DomainAccess) -> Proof {
+    Proof {
+        method: row.method.0.clone(),
+        at: Timestamp(row.proved_at),
+        seen: Timestamp(row.held_at),
+        missing_since: row.absent_since.map(Timestamp),
+        reason: row.reason.clone().filter(|_| access.is_inside()),
+    }
+}
+
+pub fn check_view(row: &proof_check::Model) -> ProofCheck {
+    ProofCheck {
+        at: Timestamp(row.at),
+        method: row.method.0.clone(),
+        place: row.place.clone(),
+        outcome: row.outcome.0.clone(),
+        detail: row.detail.clone(),
+        wanted: row.wanted.clone(),
+        found: row
+            .found
+            .as_deref()
+            .and_then(|found| serde_json::from_str(found).ok())
+            .unwrap_or_default(),
+        aliased: row.aliased,
+    }
+}
+
+pub fn day_view(row: &source_day::Model) -> SourceDay {
+    let at = OffsetDateTime::from(Timestamp(i64::from(row.day).saturating_mul(DAY)));
+    SourceDay {
+        day: at.date().to_string(),
+        looks: u32::try_from(row.looks).unwrap_or(0),
+        good: u32::try_from(row.good).unwrap_or(0),
+    }
+}
+
+/// The view of a source; its `id` stays empty until the caller sets its [`source_name`](crate::sources::source_name).
+pub fn source_view(
+    row: &source::Model,
+    attempts: Option<Vec<attempt::Model>>,
+    access: DomainAccess,
+) -> SourceView {
+    let mut attempts: Vec<AttemptView> = attempts
+        .unwrap_or_default()
+        .into_iter()
+        .map(|row| AttemptView {
+            at: Timestamp(row.at),
+            cache: cache_state(&row).map(str::to_owned),
+            elapsed_ms: u32::try_from(row.elapsed_ms).unwrap_or(0),
+            outcome: row.outcome,
+            status: row.status.and_then(|status| u16::try_from(status).ok()),
+            address: row.address.filter(|_| access == DomainAccess::Curator),
+            detail: row.detail,
+            url: row.url,
+        })
+        .collect();
+    if !access.is_inside() {
+        attempts.clear();
+    }
+    let last_attempt = (!attempts.is_empty()).then(|| attempts.remove(0));
+    SourceView {
+        id: String::new(),
+        url: row.url.clone(),
+        kind: row.kind.0.clone(),
+        state: row.liveness.0.clone(),
+        agent: None,
+        coverage: Coverage::Nomination.into(),
+        own: false,
+        limit_met: row.limit_met.clone(),
+        card_url: (card_url(row) != row.url).then(|| card_url(row).to_owned()),
+        last_attempt,
+        attempts,
+        next_due: Some(Timestamp(row.next_due_at)),
+        validators: access.is_inside().then(|| known_validators(row)),
+        max_age: row
+            .max_age
+            .filter(|_| access.is_inside())
+            .and_then(|seconds| u32::try_from(seconds).ok()),
+        vary: row.vary.clone().filter(|_| access.is_inside()),
+        days: Vec::new(),
+    }
+}
+
+/// How the cached copy was used in an attempt.
+fn cache_state(row: &attempt::Model) -> Option<&'static str> {
+    match AttemptOutcome::from_name(&row.outcome)? {
+        AttemptOutcome::NotModified => Some("revalidated"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog if row.conditional => Some("replaced"),
+        AttemptOutcome::Card | AttemptOutcome::Catalog => Some("whole"),
+        _ => None,
+    }
+}
+
+/// The validators for the next conditional request, which is only sent to the URL that gave them.
+fn known_validators(row: &source::Model) -> KnownValidators {
+    let usable = row.validator_url.is_some();
+    KnownValidators {
+        etag: usable && row.etag.is_some(),
+        last_modified: usable && row.last_modified.is_some(),
+    }
+}

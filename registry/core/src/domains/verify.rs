@@ -1,0 +1,45 @@
+//! The check of a domain's proofs at a caller's request.
+
+use a2a_registry_api::Verification;
+use a2a_registry_domain::role::Permission;
+
+use crate::context::Context;
+use crate::domains::acts::domain_visible;
+use crate::domains::row_views::check_view;
+use crate::domains::view::domain_view;
+use crate::error::{AppError, Result};
+use crate::ownership::challenges::ensure_challenges;
+use crate::ownership::is_provable;
+use crate::ownership::verify::{check_attempts, check_request, record_check, run_check};
+use crate::visibility::caller::Caller;
+
+/// Checks the caller's proofs of a domain now; for a curator, those of all accounts. It is refused after five failed
+/// checks in an hour.
+pub async fn domain_verify(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+) -> Result<Verification> {
+    let account = caller.demand(Permission::Register)?;
+    let row = domain_visible(context, caller, domain).await?;
+    if !is_provable(&row) {
+        return Err(AppError::conflict(format!(
+            "{} cannot be proved: only a host name on port 443 can. An admin can vouch for it.",
+            row.name
+        )));
+    }
+    check_attempts(context, account, &row).await?;
+    // A curator checks what others have placed and claims nothing.
+    if !caller.may(Permission::Curate) {
+        let write = context.store.write().await?;
+        ensure_challenges(context, &write, &[row.id], account.id).await?;
+        write.commit().await?;
+    }
+    let request = check_request(context, &row, Some(caller)).await?;
+    let result = run_check(context, &request).await?;
+    let checks = record_check(context, &row, result, &account.name).await?;
+    Ok(Verification {
+        domain: domain_view(context, caller, row.id).await?,
+        checks: checks.iter().map(check_view).collect(),
+    })
+}

@@ -1,0 +1,296 @@
+//! Errors of acts, independent of the transport: a kind, a text for the caller, a text for the log.
+
+use std::fmt;
+
+use a2a_card::named_enum;
+use a2a_registry_search::IndexError;
+use a2a_registry_store::{StoreError, StoreErrorKind};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The resource does not exist, or is hidden from the caller.
+    NotFound,
+    Invalid,
+    NotJson,
+    NotACard,
+    Unauthenticated,
+    Forbidden,
+    /// The request does not fit the present state.
+    Conflict,
+    /// The resource is not in the state that the caller has seen.
+    Changed,
+    /// No policy of a set permits finding agents.
+    NoPermit,
+    /// A set hides every agent, and its preview was not shown.
+    PreviewNeeded,
+    TargetRefused,
+    DomainDenied,
+    PolicyDenied,
+    LimitReached,
+    /// Too many requests in too short a time.
+    TooManyRequests,
+    /// The database does not respond, or the load is too high.
+    Unavailable,
+    /// The database accepts no writes.
+    ReadOnly,
+    /// A bug of the registry.
+    Internal,
+}
+
+named_enum! {
+    /// Why a credential or a sign-in was refused, for metrics, the log and events.
+    pub enum RefusalReason {
+        /// An `Authorization` that is no bearer token.
+        NoToken = "no_token",
+        /// A token that this registry never issued, or that was revoked.
+        UnknownToken = "unknown_token",
+        /// A token past its end.
+        EndedToken = "ended_token",
+        DisabledAccount = "disabled_account",
+        /// The identity provider has not confirmed the token's account for too long.
+        SuspendedToken = "suspended_token",
+        /// An access token that is not valid.
+        AccessToken = "access_token",
+        /// The identity provider's rules do not admit this person or service.
+        NotAdmitted = "not_admitted",
+        /// An answer to no sign-in attempt of this browser, or to one that has expired or was used.
+        Attempt = "attempt",
+        /// The identity provider has refused, or its answer is not valid.
+        ProviderAnswer = "provider_answer",
+        /// The connection: a secret would travel in the clear.
+        Connection = "connection",
+        TooMany = "too_many",
+    }
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{public}")]
+pub struct AppError {
+    pub kind: ErrorKind,
+    /// One sentence for the caller: what is wrong and what to do.
+    pub public: String,
+    /// For the log only.
+    pub internal: Option<String>,
+    /// Members of the request that are wrong: RFC 6901 pointer and sentence.
+    pub members: Vec<(String, String)>,
+    /// Seconds after which a retry makes sense.
+    pub retry_after: Option<u32>,
+    /// Set if a credential or a sign-in was refused.
+    pub refusal: Option<RefusalReason>,
+}
+
+/// What an act gives, or its failure.
+pub type Result<T, E = AppError> = std::result::Result<T, E>;
+
+/// Characters of an identifier of the request that an error repeats.
+const QUOTED: usize = 200;
+
+/// An identifier from the request, cut if it is too long to be one.
+fn bounded(identifier: impl fmt::Display) -> String {
+    let identifier = identifier.to_string();
+    match identifier.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", &identifier[..end]),
+        None => identifier,
+    }
+}
+
+impl AppError {
+    pub fn new(kind: ErrorKind, public: impl Into<String>) -> Self {
+        Self {
+            kind,
+            public: public.into(),
+            internal: None,
+            members: Vec::new(),
+            retry_after: None,
+            refusal: None,
+        }
+    }
+
+    /// Marks this error as a refusal of a credential or a sign-in.
+    #[must_use]
+    pub fn refused(self, reason: RefusalReason) -> Self {
+        Self {
+            refusal: Some(reason),
+            ..self
+        }
+    }
+
+    /// Marks this error of an identity provider as a refusal for this reason, unless the provider does not respond.
+    #[must_use]
+    pub fn refused_by_provider(self, reason: RefusalReason) -> Self {
+        match self.kind {
+            ErrorKind::Unauthenticated => self.refused(reason),
+            ErrorKind::Forbidden => self.refused(RefusalReason::NotAdmitted),
+            _ => self,
+        }
+    }
+
+    pub fn for_log(&self) -> &str {
+        self.internal.as_deref().unwrap_or(&self.public)
+    }
+
+    /// Whether the database fails as a whole, so that a job which continues with the next row would fail again.
+    pub const fn is_of_database(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::ReadOnly)
+    }
+
+    /// Something is missing, or hidden from the caller. The text depends on the request alone, so that callers cannot
+    /// tell the two apart.
+    pub fn not_found(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, text)
+    }
+
+    pub fn no_waiver(id: impl fmt::Display) -> Self {
+        Self::not_found(format!("There is no waiver {} in force.", bounded(id)))
+    }
+
+    /// An agent is missing or hidden; `agent` is its id or URN from the request.
+    pub fn no_agent(agent: impl fmt::Display) -> Self {
+        Self::not_found(format!("Agent {} is not registered.", bounded(agent)))
+    }
+
+    pub fn no_domain(domain: impl fmt::Display) -> Self {
+        Self::not_found(format!("Domain {} is not registered.", bounded(domain)))
+    }
+
+    pub fn no_version(agent: impl fmt::Display, version: impl fmt::Display) -> Self {
+        let (agent, version) = (bounded(agent), bounded(version));
+        Self::not_found(format!("Agent {agent} has no version {version}."))
+    }
+
+    pub fn no_review(review: impl fmt::Display) -> Self {
+        Self::not_found(format!("Review {} does not exist.", bounded(review)))
+    }
+
+    pub fn no_token(token: impl fmt::Display) -> Self {
+        Self::not_found(format!("Token {} does not exist.", bounded(token)))
+    }
+
+    pub fn no_session(session: impl fmt::Display) -> Self {
+        Self::not_found(format!("Session {} does not exist.", bounded(session)))
+    }
+
+    pub fn no_account(account: impl fmt::Display) -> Self {
+        Self::not_found(format!("Account {} does not exist.", bounded(account)))
+    }
+
+    pub fn no_group(group: impl fmt::Display) -> Self {
+        Self::not_found(format!("Group {} does not exist.", bounded(group)))
+    }
+
+    pub fn no_saved_search(search: impl fmt::Display) -> Self {
+        let search = bounded(search);
+        Self::not_found(format!("Saved search {search} does not exist."))
+    }
+
+    pub fn no_collection(collection: impl fmt::Display) -> Self {
+        let collection = bounded(collection);
+        Self::not_found(format!("Collection {collection} does not exist."))
+    }
+
+    /// No page or resource has the requested address.
+    pub fn no_address() -> Self {
+        Self::not_found("This address does not exist.")
+    }
+
+    /// The request does not fit the present state.
+    pub fn conflict(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, text)
+    }
+
+    /// The caller may not do this.
+    pub fn forbidden(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Forbidden, text)
+    }
+
+    /// The caller must authenticate.
+    pub fn unauthenticated(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unauthenticated, text)
+    }
+
+    /// A limit of the caller is reached.
+    pub fn limit_reached(text: impl Into<String>) -> Self {
+        Self::new(ErrorKind::LimitReached, text)
+    }
+
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self {
+            members: vec![(pointer.to_owned(), detail.clone())],
+            ..Self::new(ErrorKind::Invalid, detail)
+        }
+    }
+
+    /// A bug of the registry; only the log has the reason.
+    pub fn internal(text: impl Into<String>) -> Self {
+        Self {
+            internal: Some(text.into()),
+            ..Self::new(
+                ErrorKind::Internal,
+                "The registry failed because of an internal error; its log has the reason.",
+            )
+        }
+    }
+
+    pub fn unavailable(public: impl Into<String>, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(ErrorKind::Unavailable, public)
+        }
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        let public = match error.kind() {
+            StoreErrorKind::Away => Self::unavailable(
+                "The database did not respond. A change may have been made or not: look before you repeat it.",
+                5,
+            ),
+            StoreErrorKind::ReadOnly | StoreErrorKind::Full => Self {
+                retry_after: Some(5),
+                ..Self::new(
+                    ErrorKind::ReadOnly,
+                    "The database accepts no writes at present. Try again later.",
+                )
+            },
+            StoreErrorKind::Conflict => Self::new(
+                ErrorKind::Conflict,
+                "Another request changed this at the same time, so your change was not made. Check the present state and try again.",
+            ),
+            StoreErrorKind::CorruptRow(_)
+            | StoreErrorKind::DigestMismatch(_)
+            | StoreErrorKind::Other => Self::internal(String::new()),
+        };
+        Self {
+            internal: Some(error.to_string()),
+            ..public
+        }
+    }
+}
+
+impl From<IndexError> for AppError {
+    fn from(error: IndexError) -> Self {
+        if let IndexError::TooMany { what, limit } = error {
+            return Self::invalid("", format!("at most {limit} {what} in one search"));
+        }
+        Self {
+            internal: Some(error.to_string()),
+            retry_after: Some(5),
+            ..Self::new(
+                ErrorKind::Unavailable,
+                "The search index is being rebuilt. Try again in a moment.",
+            )
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub String);
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self(format!("the database failed: {error}"))
+    }
+}

@@ -1,0 +1,113 @@
+//! Lists events, for callers who may read them.
+
+use a2a_registry_api::{Event, EventList};
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::event;
+use a2a_registry_store::events;
+use serde_json::{Map, Value};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::paging::{ListPage, PageRequest};
+use crate::visibility::caller::Caller;
+
+/// Lists events after `after` (from the first one without it), oldest first. `next_page_token` is null if there are
+/// no more events yet.
+pub async fn event_list(
+    context: &Context,
+    caller: &Caller,
+    after: Option<i64>,
+    page: &PageRequest,
+) -> Result<EventList> {
+    caller.demand(Permission::ReadEvents)?;
+    let query = format!("events after {after:?}");
+    let list = ListPage::new(&context.signer, caller, &query, page)?;
+    let position = list.start()?.or(after).unwrap_or(0);
+    let mut rows = events::events_after(&context.store, position, list.limit()).await?;
+    let next_page_token = list.cut(&mut rows, |last| last.seq);
+    Ok(EventList {
+        events: rows
+            .into_iter()
+            .filter_map(|row| view(caller, row))
+            .collect(),
+        next_page_token,
+    })
+}
+
+/// At most `limit` events after `position`, oldest first, for a stream. The position moves to the last event that was
+/// read, shown or not, so that none is read twice.
+pub async fn events_after(
+    context: &Context,
+    caller: &Caller,
+    position: &mut i64,
+    limit: u32,
+) -> Result<Vec<Event>> {
+    caller.demand(Permission::ReadEvents)?;
+    loop {
+        let rows = events::events_after(&context.store, *position, u64::from(limit)).await?;
+        let Some(last) = rows.last() else {
+            return Ok(Vec::new());
+        };
+        *position = last.seq;
+        let shown = rows.into_iter().filter_map(|row| view(caller, row));
+        let shown: Vec<Event> = shown.collect();
+        // None of these is for this caller or known to this build, so it continues with the events after them.
+        if !shown.is_empty() {
+            return Ok(shown);
+        }
+    }
+}
+
+/// Requests a rebuild of the index in the background, while the old one serves.
+pub async fn reindex(context: &Context, caller: &Caller) -> Result<()> {
+    let admin = caller.demand(Permission::Administer)?;
+    tracing::info!(act = "reindex", actor = admin.name, "done");
+    context.wake.reindex.notify_one();
+    Ok(())
+}
+
+/// The view of an event; `None` for a kind that only a later build knows, which is logged, and for one that the caller
+/// may not read at all.
+fn view(caller: &Caller, row: event::Model) -> Option<Event> {
+    use EventKind::{
+        AccountAccessEnded, AccountChanged, AccountCreated, AccountDisabled, AccountEnabled,
+        GroupChanged, GroupDeleted, SessionBegun, SignInRefused,
+    };
+    let kind = row
+        .kind()
+        .inspect_err(|error| tracing::error!(%error, "an event cannot be shown and is left out"))
+        .ok()?;
+    let is_about_people = matches!(
+        kind,
+        AccountCreated
+            | AccountAccessEnded
+            | AccountChanged
+            | AccountDisabled
+            | AccountEnabled
+            | GroupChanged
+            | GroupDeleted
+    );
+    let reads_accounts = caller.may(Permission::ReadAccounts);
+    if kind == SignInRefused && !reads_accounts {
+        return None;
+    }
+    // The content of accounts and groups is shown only to those who may read them.
+    let mut data = match is_about_people && !reads_accounts {
+        true => Value::Object(Map::new()),
+        false => serde_json::from_str(&row.data).unwrap_or_default(),
+    };
+    // So is the network that a session comes from.
+    if let (SessionBegun, false, Value::Object(members)) = (kind, reads_accounts, &mut data) {
+        members.remove("address");
+    }
+    Some(Event {
+        seq: row.seq,
+        at: Timestamp(row.at),
+        kind: kind.into(),
+        subject: row.subject,
+        actor: row.actor,
+        data,
+    })
+}

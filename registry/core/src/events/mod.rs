@@ -1,0 +1,4 @@
+//! Events: the list and the stream.
+
+pub mod list;
+pub mod listen;

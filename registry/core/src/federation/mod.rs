@@ -1,0 +1,89 @@
+//! Federation (ARD section 6): the peers of this registry are searched too, and their results are treated as
+//! third-party claims.
+
+pub mod ask;
+pub mod checked;
+pub mod merge;
+
+pub use ask::{Asked, PeerAnswer, ask_peers};
+
+use std::collections::HashSet;
+
+use a2a_registry_api::ard::{REGISTRY_TYPE, Referral};
+use a2a_registry_api::{PeerCandidate, PeerList, PeerView};
+use a2a_registry_store::peer_candidates::peer_candidates;
+use url::Url;
+
+use crate::agents::catalog_entry::publisher_of;
+use crate::config::PeerConfig;
+use crate::context::Context;
+use crate::error::Result;
+
+/// Maximum number of candidates in a list.
+const CANDIDATES: usize = 100;
+/// Maximum number of rows that are read for them: some are of denied domains, or of registries that are peers already.
+const CANDIDATE_ROWS: u64 = 1_000;
+
+/// The peers of this registry, for a client that queries them itself. Their identifiers are under this registry's own
+/// host, because it may give none in the domain of another; a host that cannot be part of an identifier, such as an
+/// IPv6 address, names no peers.
+pub fn referrals(context: &Context) -> Vec<Referral> {
+    let own = Url::parse(&context.config.public_url()).ok();
+    let host = own.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let peers = context.config.federation.peers.iter();
+    let referral = peers.filter_map(|(name, peer)| {
+        let url = peer.search_url()?;
+        let identifier = format!("urn:air:{host}:peer:{name}");
+        publisher_of(&identifier)?;
+        Some(Referral {
+            identifier,
+            display_name: name.clone(),
+            media_type: REGISTRY_TYPE.to_owned(),
+            url: url.into(),
+        })
+    });
+    referral.collect()
+}
+
+/// The peers with their state, and the registries that could be peers.
+pub async fn peers(context: &Context) -> Result<PeerList> {
+    let now = context.uptime();
+    let configured = &context.config.federation.peers;
+    let peers = configured.iter().map(|(name, peer)| {
+        let (left_alone, last_failure) = context.federation.state(name, now);
+        PeerView {
+            name: name.clone(),
+            url: peer.base(),
+            share_private: peer.share_private,
+            left_alone,
+            last_failure,
+        }
+    });
+    let mut named = peer_candidates(&context.store, CANDIDATE_ROWS).await?;
+    // A domain may name a registry in both of its catalogs.
+    named.dedup_by(|next, row| next.identifier == row.identifier);
+    let known: HashSet<String> = configured.values().map(PeerConfig::base).collect();
+    let candidates = named.into_iter().filter_map(|row| {
+        // Only its publisher's own catalog names a registry.
+        let domain = publisher_of(&row.identifier)?.to_owned();
+        let peer = PeerConfig {
+            url: row.url.clone(),
+            share_private: false,
+        };
+        let is_new = !known.contains(&peer.base()) && !context.rules.denies(&domain);
+        is_new.then_some(PeerCandidate {
+            identifier: row.identifier,
+            display_name: row.display_name,
+            url: row.url,
+            domain,
+        })
+    });
+    Ok(PeerList {
+        peers: peers.collect(),
+        candidates: candidates.take(CANDIDATES).collect(),
+    })
+}
+
+pub fn has_peers(context: &Context) -> bool {
+    !context.config.federation.peers.is_empty()
+}

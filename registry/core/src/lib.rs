@@ -1,0 +1,44 @@
+//! What the registry does, by subject: acts, views, rows and jobs, and the configuration. Nothing here speaks HTTP.
+//!
+//! An act is a function over the [`Context`](context::Context); it is written and shown in one way, by [`commit`].
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
+pub mod accounts;
+pub mod admission;
+pub mod agents;
+pub mod collection_filters;
+pub mod collections;
+pub mod commit;
+pub mod config;
+pub mod context;
+pub mod crawl;
+pub mod data_dir;
+pub mod database;
+pub mod descriptors;
+pub mod dialects;
+pub mod domains;
+pub mod error;
+pub mod events;
+pub mod federation;
+pub mod health;
+pub mod index_pool;
+pub mod lint;
+pub mod meaning;
+pub mod memory;
+pub mod metrics;
+pub mod names;
+pub mod network;
+pub mod ownership;
+pub mod paging;
+pub mod policies;
+pub mod policy_sets;
+pub mod precondition;
+pub mod providers;
+pub mod reviews;
+pub mod sealing;
+pub mod search;
+pub mod signatures;
+pub mod sources;
+pub mod text;
+pub mod visibility;
+pub mod visits;

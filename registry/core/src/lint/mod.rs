@@ -1,0 +1,66 @@
+//! Linting of submitted cards: nothing is fetched and nothing is stored.
+
+use std::sync::Arc;
+
+use a2a_card::{Finding, ParseError, all_findings, digest, parse, positions};
+use a2a_registry_api::{CardLint, FindingView};
+use bytes::Bytes;
+
+use crate::context::Context;
+use crate::error::{AppError, ErrorKind, Result};
+
+/// Lints the bytes of a card, on a thread of a bounded number.
+pub async fn card_lint(context: &Context, bytes: Bytes) -> Result<CardLint> {
+    let lints = &context.lints;
+    let Ok(_place) = lints.places.try_acquire() else {
+        return Err(AppError::unavailable(
+            "Too many cards are being linted; try again.",
+            1,
+        ));
+    };
+    let permit = Arc::clone(&lints.running).acquire_owned().await;
+    let permit = permit.map_err(|_| AppError::unavailable("The registry is stopping.", 5))?;
+    let linted = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        lint(&bytes)
+    });
+    linted
+        .await
+        .map_err(|error| AppError::internal(format!("linting was aborted: {error}")))?
+}
+
+fn lint(bytes: &[u8]) -> Result<CardLint> {
+    let parsed = parse(bytes).map_err(|error| refusal(&error))?;
+    let findings = all_findings(&parsed, bytes);
+    let positions = positions(bytes, &findings);
+    let view = |(finding, position): (Finding, Option<a2a_card::Position>)| FindingView {
+        line: position.map(|at| at.line),
+        column: position.map(|at| at.column),
+        ..finding.into()
+    };
+    Ok(CardLint {
+        digest: digest(bytes),
+        name: parsed.card.name,
+        wire_family: parsed.family.as_str().to_owned(),
+        reason: parsed.reason.to_owned(),
+        findings: findings.into_iter().zip(positions).map(view).collect(),
+    })
+}
+
+/// Why bytes cannot be read as a card, with what to do about it.
+fn refusal(error: &ParseError) -> AppError {
+    let kind = match error {
+        ParseError::NotJson { .. } => ErrorKind::NotJson,
+        ParseError::NotACard { .. } | ParseError::TooDeep | ParseError::TooLarge { .. } => {
+            ErrorKind::NotACard
+        }
+    };
+    let text = format!(
+        "The document is refused: {error}. Expected: {}.",
+        error.rule().summary
+    );
+    AppError {
+        members: vec![(String::new(), text.clone())],
+        ..AppError::new(kind, text)
+    }
+}

@@ -1,0 +1,181 @@
+//! Challenges: the record or file that an account places to prove a domain.
+
+use a2a_card::AgentCard;
+use a2a_crawler::challenge::dns_standing::Policy;
+use a2a_crawler::challenge::{Expected, Nonce, standing_name, standing_record};
+use a2a_registry_api::Challenge;
+use a2a_registry_domain::ownership::{CHALLENGE_LASTS, Method};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{challenge, domain};
+use a2a_registry_store::{Write, ownership};
+use url::Url;
+use uuid::Uuid;
+
+use crate::admission::change::owner_extension;
+use crate::context::Context;
+use crate::error::Result;
+use crate::sources::https_origin;
+
+/// Whether a domain can be proved at all: it is a host name on port 443 (docs/ownership.md#proofs).
+pub fn is_provable(row: &domain::Model) -> bool {
+    row.scheme == "https"
+        && !row.name.contains(':')
+        && row.name.parse::<std::net::IpAddr>().is_err()
+}
+
+/// Why there are no challenges for a domain, and what to do instead; `None` if it can be proved.
+pub fn why_no_challenge(row: &domain::Model) -> Option<String> {
+    if is_provable(row) {
+        return None;
+    }
+    Some(format!(
+        "{} cannot be proved: a proof is a record or a file of a host name on port 443, over https. Publish the card on \
+         port 443 and register that, or have an admin of this registry vouch for it: `a2a-registry domain vouch {0}`. With `--owner NAME` \
+         the admin vouches for an account as its owner.",
+        row.name
+    ))
+}
+
+pub async fn new_challenges(
+    context: &Context,
+    write: &Write,
+    domains: &[i64],
+    account: Uuid,
+) -> Result<()> {
+    let new_row = |domain: &i64| {
+        let mut random = [0; 32];
+        context.entropy.fill(&mut random);
+        challenge::Model {
+            id: 0,
+            domain_id: *domain,
+            account_id: account,
+            nonce: Nonce::from_bytes(&random).as_str().into(),
+            expires_at: context.now().plus(CHALLENGE_LASTS).0,
+        }
+    };
+    let rows = domains.iter().map(new_row).collect();
+    Ok(write.challenges_put(rows).await?)
+}
+
+/// Makes a challenge for an account on each of these domains that has no open one.
+pub async fn ensure_challenges(
+    context: &Context,
+    write: &Write,
+    domains: &[i64],
+    account: Uuid,
+) -> Result<()> {
+    let now = context.now().0;
+    let known = ownership::challenges_of(write, domains).await?;
+    let is_open = |domain: &i64| {
+        let mut own = known.iter().filter(|one| one.domain_id == *domain);
+        own.any(|one| one.account_id == account && one.expires_at > now)
+    };
+    let missing: Vec<i64> = domains.iter().copied().filter(|id| !is_open(id)).collect();
+    new_challenges(context, write, &missing, account).await
+}
+
+/// An account's URI, as records and cards name it.
+pub fn account_uri(context: &Context, account: Uuid) -> String {
+    format!("{}/accounts/{account}", context.config.public_url())
+}
+
+/// The account named by a card's owner extension (docs/ownership.md#proofs); it may not exist.
+pub fn claimed_account(context: &Context, card: &AgentCard) -> Option<Uuid> {
+    let uri = owner_extension(context);
+    let extension = card
+        .capabilities
+        .extensions
+        .iter()
+        .find(|extension| extension.uri == uri)?;
+    let account = extension.params.as_ref()?.get("account")?.as_str()?;
+    let id: Uuid = account.rsplit('/').next()?.parse().ok()?;
+    (account_uri(context, id) == account).then_some(id)
+}
+
+/// The host that names this registry in DNS records, with `:port` if it has one.
+pub fn registry_host(context: &Context) -> String {
+    let url = context.config.public_url();
+    let host = Url::parse(&url).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        })
+    });
+    host.unwrap_or(url)
+}
+
+/// The records and the file of a challenge, ready to be copied; any one of them is a proof. The persistent record comes
+/// first, because it needs no renewal.
+pub fn challenge_views(context: &Context, host: &str, row: &challenge::Model) -> Vec<Challenge> {
+    let Ok(nonce) = Nonce::parse(&row.nonce) else {
+        return Vec::new();
+    };
+    let uri = account_uri(context, row.account_id);
+    let expected = Expected {
+        account: &uri,
+        nonce: &nonce,
+    };
+    let expires = Timestamp(row.expires_at);
+    let record = |name: String, value: String, expires| Challenge {
+        method: Method::Dns.into(),
+        name: Some(name),
+        url: None,
+        value: Some(value),
+        body: None,
+        expires,
+    };
+    let standing = standing_record(&registry_host(context), &uri, Policy::Exact, None);
+    let [plain, _] = expected.one_off_names(host);
+    let mut views = vec![
+        record(standing_name(host), standing, None),
+        record(
+            plain,
+            expected.one_off_record(expires.into()),
+            Some(expires),
+        ),
+    ];
+    if let Some(origin) = https_origin(host) {
+        views.push(Challenge {
+            method: Method::Http.into(),
+            name: None,
+            url: Some(expected.file_url(&origin).into()),
+            value: None,
+            body: Some(expected.file()),
+            expires: Some(expires),
+        });
+    }
+    views
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::{host_of, new_domain};
+
+    #[test]
+    fn host_names_are_checked_whatever_their_port_and_addresses_are_not() {
+        for (name, host) in [
+            ("a.example", Some("a.example")),
+            ("a.example:8443", Some("a.example")),
+            ("localhost.example", Some("localhost.example")),
+            ("localhost", None),
+            ("localhost:8080", None),
+            ("agents.localhost", None),
+            ("127.0.0.1", None),
+            ("127.0.0.1:8080", None),
+            ("[::1]", None),
+            ("[::1]:8080", None),
+            ("[2001:db8::1]", None),
+        ] {
+            assert_eq!(host_of(name), host, "{name}");
+            let row = new_domain(name, "https", Timestamp(7));
+            assert_eq!(row.check_due_at, host.map(|_| 7), "{name}");
+        }
+        let provable = |name, scheme| is_provable(&new_domain(name, scheme, Timestamp(0)));
+        assert!(provable("a.example", "https"));
+        assert!(!provable("a.example", "http"));
+        assert!(!provable("a.example:8443", "https"));
+        assert!(!provable("127.0.0.1", "https"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Disputes: a domain that two accounts have proved equally well does not change, and each of them gets the reason.
+
+use a2a_registry_domain::ownership::DomainState;
+use a2a_registry_store::entity::{domain, proof};
+use a2a_registry_store::{Handle, StoreError, agents, domains};
+use uuid::Uuid;
+
+use crate::context::Context;
+use crate::error::{AppError, Result};
+use crate::visibility::caller::Caller;
+
+/// The refusal to change an agent, if the caller is a party to the dispute over the agent's domain.
+pub async fn refusal_by_dispute(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Option<AppError>> {
+    let agent = match agent.parse::<Uuid>() {
+        Ok(id) => agents::agents_by_ids(&context.store, &[id]).await?.pop(),
+        Err(_) => agents::agent_by_urn(&context.store, agent).await?,
+    };
+    // The same is read for a missing agent; no row has this key.
+    let domain = [agent.map_or(0, |row| row.domain_id)];
+    let row = domains::domains_by_ids(&context.store, &domain)
+        .await?
+        .pop();
+    let proofs = domains::proofs_of(&context.store, &domain).await?;
+    let row = row.zip(caller.account.as_ref());
+    let row = row.filter(|(row, account)| is_party(row, &proofs, account.id));
+    Ok(row.map(|(row, _)| disputed(&row)))
+}
+
+pub async fn is_caller_party(
+    on: &impl Handle,
+    caller: &Caller,
+    row: &domain::Model,
+) -> Result<bool> {
+    let Some(account) = &caller.account else {
+        return Ok(false);
+    };
+    let proofs = domains::proofs_of(on, &[row.id]).await?;
+    Ok(is_party(row, &proofs, account.id))
+}
+
+pub fn is_disputed(row: &domain::Model) -> Result<bool, StoreError> {
+    Ok(row.state()? == DomainState::Disputed)
+}
+
+/// Whether an account is a party to a domain's dispute: it has a proof, and no account has the strongest one. An
+/// opt-out of the domain does not change that. `proofs` may include those of other domains.
+pub fn is_party(row: &domain::Model, proofs: &[proof::Model], account: Uuid) -> bool {
+    let own = |proof: &proof::Model| proof.domain_id == row.id && proof.account_id == Some(account);
+    row.owner_id.is_none() && proofs.iter().any(own)
+}
+
+/// The refusal to change a domain while it is disputed, with what ends the dispute.
+pub fn disputed(row: &domain::Model) -> AppError {
+    AppError::conflict(format!(
+        "{} is disputed: more than one account has proved it, so nothing of it changes. That ends when all but \
+             one of them have removed their record or file and it was missing for three days, or when an admin \
+             decides whose the domain is.",
+        row.name
+    ))
+}

@@ -1,0 +1,284 @@
+//! Checks for the proofs of a domain over DNS and HTTPS, through the guarded fetcher.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use a2a_crawler::challenge::{Check, CheckVerdict, Expected, Format, Nonce, Reach};
+use a2a_crawler::fetch::{Fetcher, visible};
+use a2a_registry_domain::ownership::{Method, ProofOutcome};
+use time::OffsetDateTime;
+use url::Url;
+
+use crate::ownership::{CheckRequest, CheckResult, Claimant, ProofResult};
+use crate::sources::https_origin;
+
+/// Parents of a host whose records are checked, the nearest first: a record three levels up still counts.
+const MAX_PARENTS: usize = 3;
+
+/// Files requested from a host in one check; its certificate takes one more request, and a visit makes as many. The
+/// files of accounts with a proof come first.
+const MAX_FILES: usize = 7;
+
+struct CheckScope<'a> {
+    fetcher: &'a Fetcher,
+    /// The URL of the host's root; `None` if its name cannot form one.
+    origin: Option<Url>,
+    registry: &'a str,
+    /// Whether the host itself may be contacted, or only its name server.
+    may_contact_host: bool,
+    /// How many more files may be requested from it.
+    files_left: AtomicUsize,
+    /// The seconds of the longest `Retry-After` it has sent in this check.
+    retry_after: AtomicU32,
+}
+
+impl CheckScope<'_> {
+    /// Whether the host may be contacted now: that is permitted, and it has sent no `Retry-After`.
+    fn may_contact_host(&self) -> bool {
+        self.may_contact_host && self.retry_after.load(Ordering::Relaxed) == 0
+    }
+
+    /// Counts one more file request; `false` if the host may not be contacted or the limit is reached.
+    fn take_file(&self) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        let (set, fetched) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.may_contact_host() && self.files_left.fetch_update(set, fetched, one_less).is_ok()
+    }
+}
+
+/// Runs a check: the opt-out record, the proofs of every claimant, and the owner marks.
+pub async fn check_domain(
+    fetcher: &Fetcher,
+    registry: &str,
+    request: &CheckRequest,
+    now: OffsetDateTime,
+) -> CheckResult {
+    let own = fetcher
+        .check_dns_standing(&request.host, registry, None, now)
+        .await;
+    let mut result = CheckResult {
+        opted_out: opted_out(own.verdict),
+        all_claims: request.all_claims,
+        ..CheckResult::default()
+    };
+    // A host that has opted out is not contacted, whoever claims it; its name server may be.
+    let permitted = result
+        .opted_out
+        .map_or(request.contact_if_unknown, |opted_out| !opted_out);
+    let scope = CheckScope {
+        fetcher,
+        origin: https_origin(&request.host),
+        registry,
+        may_contact_host: permitted && request.may_contact_host,
+        files_left: AtomicUsize::new(MAX_FILES),
+        retry_after: AtomicU32::new(0),
+    };
+    for claimant in &request.claimants {
+        let proofs = check_claimant(&scope, &request.host, claimant, now).await;
+        result.proofs.extend(proofs);
+    }
+    let held = result.has_proof();
+    if request.proved_before || held {
+        observe_owner_marks(&scope, &request.host, &mut result).await;
+    }
+    let files = request
+        .claimants
+        .iter()
+        .any(|claimant| !claimant.nonces.is_empty());
+    let for_host = permitted && (files || request.proved_before || held);
+    result.contacted_host = for_host && request.may_contact_host;
+    result.retry_after = scope.retry_after.into_inner();
+    result.host_deferred = for_host && (!request.may_contact_host || result.retry_after > 0);
+    result
+}
+
+/// Fetches the name servers and the certificate key, by which a new owner is detected. A failed lookup leaves them
+/// empty.
+async fn observe_owner_marks(scope: &CheckScope<'_>, host: &str, result: &mut CheckResult) {
+    let fetcher = scope.fetcher;
+    result.name_servers = fetcher.name_servers(host).await.unwrap_or_default();
+    if let Some(origin) = &scope.origin
+        && scope.may_contact_host()
+    {
+        result.tls_key = fetcher.tls_key(origin).await.ok();
+    }
+}
+
+/// Whether a host has opted out; `None` if the check failed.
+pub fn opted_out(verdict: CheckVerdict) -> Option<bool> {
+    match verdict {
+        CheckVerdict::OptedOut => Some(true),
+        CheckVerdict::Failed | CheckVerdict::Bogus | CheckVerdict::Refused => None,
+        CheckVerdict::Proved { .. } | CheckVerdict::Absent | CheckVerdict::Wrong => Some(false),
+    }
+}
+
+async fn check_claimant(
+    scope: &CheckScope<'_>,
+    host: &str,
+    claimant: &Claimant,
+    now: OffsetDateTime,
+) -> Vec<ProofResult> {
+    let CheckScope {
+        fetcher, registry, ..
+    } = *scope;
+    let uri = Some(claimant.uri.as_str());
+    let judged = |method, check: Check| proof_result(claimant, method, check);
+    let own = fetcher.check_dns_standing(host, registry, uri, now).await;
+    let zone = covers_subdomains(&own).then(|| host.to_owned());
+    let mut all = vec![ProofResult {
+        zone,
+        ..judged(Method::Dns, own)
+    }];
+    for parent in parents(fetcher, host) {
+        let check = fetcher
+            .check_dns_standing(&parent, registry, uri, now)
+            .await;
+        let covers = covers_subdomains(&check);
+        // A parent without a record says nothing about the host; only a record with `policy=subdomains` does.
+        let decides = covers || matches!(check.verdict, CheckVerdict::Failed | CheckVerdict::Bogus);
+        let mut one = judged(Method::DnsParent, check);
+        one.zone = covers.then_some(parent);
+        if !decides {
+            one.outcome = ProofOutcome::Absent;
+        }
+        all.push(one);
+    }
+    for text in &claimant.nonces {
+        let Ok(nonce) = Nonce::parse(text) else {
+            continue;
+        };
+        let with = |proof: ProofResult| ProofResult {
+            nonce: Some(text.clone()),
+            ..proof
+        };
+        let expected = Expected {
+            account: &claimant.uri,
+            nonce: &nonce,
+        };
+        let one_off = fetcher.check_dns_one_off(host, &expected, now).await;
+        all.push(with(judged(Method::Dns, one_off)));
+        if let Some(origin) = &scope.origin
+            && scope.take_file()
+        {
+            let file = fetcher.check_https_file(origin, &expected, now).await;
+            let wait = file.retry_after.unwrap_or(0);
+            scope.retry_after.fetch_max(wait, Ordering::Relaxed);
+            all.push(with(judged(Method::Http, file)));
+        }
+    }
+    all
+}
+
+/// Whether a record also proves every host below its own.
+fn covers_subdomains(check: &Check) -> bool {
+    matches!(
+        check.verdict,
+        CheckVerdict::Proved {
+            reach: Reach::Subdomains,
+            ..
+        }
+    )
+}
+
+/// The parents of a host at which a record counts, up to and including its registrable domain.
+fn parents(fetcher: &Fetcher, host: &str) -> Vec<String> {
+    let mut parents = Vec::new();
+    let mut rest = host;
+    while let Some((_, parent)) = rest.split_once('.') {
+        if parents.len() == MAX_PARENTS || fetcher.guard().check_domain(parent).is_err() {
+            break;
+        }
+        parents.push(parent.to_owned());
+        rest = parent;
+    }
+    parents
+}
+
+/// Characters of the expected value that are kept.
+const MAX_WANTED: usize = 255;
+
+fn proof_result(claimant: &Claimant, method: Method, check: Check) -> ProofResult {
+    let is_missing = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::Absent);
+    let other = matches!(check.verdict, CheckVerdict::Wrong | CheckVerdict::OptedOut);
+    // The detail of a file check quotes its content already.
+    let quotes = other && check.format != Format::HttpsFile;
+    ProofResult {
+        account: claimant.account,
+        method,
+        place: check.places.join(", "),
+        nonce: None,
+        zone: None,
+        outcome: match check.verdict {
+            CheckVerdict::Proved { .. } => ProofOutcome::Held,
+            CheckVerdict::OptedOut | CheckVerdict::Wrong => ProofOutcome::Wrong,
+            CheckVerdict::Absent => ProofOutcome::Absent,
+            CheckVerdict::Failed | CheckVerdict::Refused => ProofOutcome::Unknown,
+            CheckVerdict::Bogus => ProofOutcome::Bogus,
+        },
+        wanted: is_missing.then(|| visible(&check.wanted, MAX_WANTED)),
+        found: if quotes { check.found } else { Vec::new() },
+        aliased: check.aliased,
+        detail: check.detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const WANTED: &str =
+        "registry.example; accounturi=https://registry.example/accounts/1; policy=exact";
+
+    fn checked(format: Format, verdict: CheckVerdict, texts: &[&str]) -> ProofResult {
+        let claimant = Claimant {
+            account: Uuid::nil(),
+            uri: String::new(),
+            nonces: Vec::new(),
+        };
+        let check = Check {
+            format,
+            places: vec!["_a2a-registry.a.example".into()],
+            wanted: WANTED.into(),
+            found: texts.iter().map(|text| (*text).to_owned()).collect(),
+            aliased: false,
+            retry_after: None,
+            verdict,
+            detail: "it is not the expected one".into(),
+        };
+        proof_result(&claimant, Method::Dns, check)
+    }
+
+    #[test]
+    fn a_wrong_record_is_shown_beside_the_expected_one() {
+        let texts = ["v=spf1 -all", "hello"];
+        let wrong = checked(Format::DnsStanding, CheckVerdict::Wrong, &texts);
+        assert_eq!(wrong.found, texts);
+        assert_eq!(wrong.wanted.as_deref(), Some(WANTED));
+        let absent = checked(Format::DnsOneOff, CheckVerdict::Absent, &[]);
+        assert_eq!(absent.wanted.as_deref(), Some(WANTED));
+        assert_eq!(absent.found, [""; 0]);
+    }
+
+    #[test]
+    fn a_proof_found_and_a_failed_check_show_no_values() {
+        let held = CheckVerdict::Proved {
+            reach: Reach::Exact,
+            until: None,
+        };
+        for verdict in [
+            held,
+            CheckVerdict::Failed,
+            CheckVerdict::Bogus,
+            CheckVerdict::Refused,
+        ] {
+            let one = checked(Format::DnsStanding, verdict, &["v=spf1 -all"]);
+            assert_eq!((one.wanted, one.found.len()), (None, 0), "{verdict:?}");
+        }
+        // The detail of a file check quotes its content already.
+        let file = checked(Format::HttpsFile, CheckVerdict::Wrong, &["hello"]);
+        assert_eq!(file.found, [""; 0]);
+        assert!(file.wanted.is_some());
+    }
+}

@@ -1,0 +1,131 @@
+//! Domain ownership: the challenges of an account, the checks for its proofs, and the consequences of their results
+//! (docs/ownership.md#proofs).
+
+pub mod apply_check;
+pub mod authorization;
+pub mod challenges;
+pub mod dispute;
+pub mod domain_check;
+pub mod first_check;
+pub mod generation;
+pub mod job;
+pub mod owner_vouches;
+pub mod proofs;
+pub mod succession;
+pub mod verify;
+
+use a2a_registry_domain::ownership::{DomainState, Method, ProofOutcome};
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::entity::{self, agent, domain};
+use uuid::Uuid;
+
+use crate::visibility::keeper;
+
+pub use challenges::{is_provable, why_no_challenge};
+pub use dispute::{disputed, is_disputed, is_party};
+pub use succession::owner_marks;
+
+/// Whether a domain never had an owner: no proof, no owner vouch, no earlier generation, no owner marks. Until it has
+/// one, the account that registered it manages it; a domain that an owner has left does not return to that account.
+pub fn was_never_owned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> bool {
+    row.owner_id.is_none()
+        && row.vouched_owner.is_none()
+        && row.generation == 1
+        && row.state == DomainState::Unverified
+        && !marks.iter().any(|marks| marks.domain_id == row.id)
+}
+
+/// The account that first registered a domain which never had an owner.
+fn first_of_unowned(row: &domain::Model, marks: &[entity::owner_marks::Model]) -> Option<Uuid> {
+    row.account_id.filter(|_| was_never_owned(row, marks))
+}
+
+/// The account that owns an agent of this domain at this time. The agent's row keeps an owner that an admin vouches for
+/// until a job has seen that the vouch has expired.
+pub fn keeper_at(
+    agent: &agent::Model,
+    row: &domain::Model,
+    marks: &[entity::owner_marks::Model],
+    now: Timestamp,
+) -> Option<Uuid> {
+    let expired = row.vouched_owner.filter(|_| row.owner_at(now).is_none());
+    if expired.is_some() && agent.owner_id == expired {
+        return agent.claimed_by;
+    }
+    keeper(agent, first_of_unowned(row, marks))
+}
+
+/// One check of a domain: which proofs are checked, and what may be contacted for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRequest {
+    /// The domain, a host name.
+    pub host: String,
+    pub claimants: Vec<Claimant>,
+    /// Whether it was proved before: then its owner marks are fetched too, by which a new owner is detected.
+    pub proved_before: bool,
+    /// Whether this checks the claims of all accounts, and not only the caller's.
+    pub all_claims: bool,
+    /// Whether the spacing between requests allows a request to its host now.
+    pub may_contact_host: bool,
+    /// Whether its host may be contacted although the lookup of its opt-out record failed.
+    pub contact_if_unknown: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimant {
+    pub account: Uuid,
+    /// Its URI, as DNS records name it.
+    pub uri: String,
+    /// The nonces of its challenges and proofs; without any only the persistent record is checked.
+    pub nonces: Vec<String>,
+}
+
+/// The result of one check of a domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckResult {
+    /// Whether the domain's own record opts out of being listed; `None` if the lookup failed.
+    pub opted_out: Option<bool>,
+    pub proofs: Vec<ProofResult>,
+    /// The name servers; empty if they were not looked up or the lookup failed.
+    pub name_servers: Vec<String>,
+    /// The digest of the certificate's key; `None` if it was not fetched or the connection failed.
+    pub tls_key: Option<String>,
+    /// Whether the claims of all accounts were checked, so that the next check is due in a day.
+    pub all_claims: bool,
+    /// Whether a request was sent to its host.
+    pub contacted_host: bool,
+    /// The seconds of its host's `Retry-After`; 0 without one.
+    pub retry_after: u32,
+    /// Whether a request to its host was left out because of spacing or `Retry-After`; the check is repeated soon.
+    pub host_deferred: bool,
+    /// Whether the circuit breaker was open: then a missing proof does not count against its account.
+    pub breaker_open: bool,
+}
+
+impl CheckResult {
+    pub fn has_proof(&self) -> bool {
+        let mut proofs = self.proofs.iter();
+        proofs.any(|proof| proof.outcome == ProofOutcome::Held)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProofResult {
+    pub account: Uuid,
+    pub method: Method,
+    pub place: String,
+    /// The nonce that was checked; `None` for a persistent record.
+    pub nonce: Option<String>,
+    /// The name below which it covers every host, for a record with `policy=subdomains`.
+    pub zone: Option<String>,
+    /// Whether the proof was found.
+    pub outcome: ProofOutcome,
+    /// One sentence for the owner.
+    pub detail: String,
+    /// The value that is missing.
+    pub wanted: Option<String>,
+    /// The values that are there instead.
+    pub found: Vec<String>,
+    /// Whether the name is a CNAME, so that the record is in another zone.
+    pub aliased: bool,
+}

@@ -1,0 +1,222 @@
+//! Pages of lists: page sizes, and signed tokens with the start of the next page.
+
+use a2a_registry_api::limits::{DEFAULT_PAGE, MAX_PAGE, PageSize};
+use data_encoding::BASE64URL_NOPAD;
+use ring::hmac;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::IntoParams;
+
+use crate::error::{AppError, ErrorKind, Result};
+use crate::visibility::caller::Caller;
+
+/// Which page of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PageRequest {
+    /// Entries on the page, at most 100; by default 20.
+    #[serde(default, deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    pub page_size: Option<u32>,
+    /// `next_page_token` of the previous page.
+    #[serde(default)]
+    pub page_token: Option<String>,
+}
+
+/// Deserializes an optional parameter that is not text. An empty value is an error, unlike a missing one.
+pub fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    parameter: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(parameter).map(Some)
+}
+
+pub fn page_size(asked: Option<u32>) -> Result<usize> {
+    match asked {
+        None => Ok(DEFAULT_PAGE as usize),
+        Some(size) if (1..=MAX_PAGE).contains(&size) => Ok(size as usize),
+        Some(_) => Err(AppError::invalid(
+            "/page_size",
+            "page_size must be between 1 and 100",
+        )),
+    }
+}
+
+/// Signs page tokens with a key that is stored in the database, so that every replica accepts them and no caller can
+/// forge one.
+#[derive(Debug)]
+pub struct Signer(hmac::Key);
+
+impl Signer {
+    pub fn new(key: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// A hash of these texts, the same in every replica.
+    pub fn number(&self, texts: &[&str]) -> u64 {
+        let mut context = hmac::Context::with_key(&self.0);
+        for text in texts {
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        let tag = context.sign();
+        let first = tag.as_ref().first_chunk();
+        first.copied().map_or(0, u64::from_be_bytes)
+    }
+
+    /// A page token for a position in the list that `query` and the caller define.
+    pub fn token(&self, query: &str, caller: &Caller, position: &impl Serialize) -> Option<String> {
+        let position = serde_json::to_vec(position).ok()?;
+        let tag = self.tag(query, caller, &position);
+        let encode = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
+        Some(format!(
+            "{}.{}",
+            encode(&position),
+            encode(&tag.as_ref()[..16])
+        ))
+    }
+
+    /// The position in a page token.
+    pub fn position<T: DeserializeOwned>(
+        &self,
+        query: &str,
+        caller: &Caller,
+        token: &str,
+    ) -> Result<T> {
+        self.read(query, caller, token).ok_or_else(|| AppError {
+            members: vec![("/page_token".into(), "not a token of this list".into())],
+            ..AppError::new(
+                ErrorKind::Invalid,
+                "The page token does not belong to this query and caller; begin again without one.",
+            )
+        })
+    }
+
+    /// What a token was made for; `None` if it is malformed, or was made for another query or caller.
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        query: &str,
+        caller: &Caller,
+        token: &str,
+    ) -> Option<T> {
+        let (position, tag) = token.split_once('.')?;
+        let position = BASE64URL_NOPAD.decode(position.as_bytes()).ok()?;
+        let tag = BASE64URL_NOPAD.decode(tag.as_bytes()).ok()?;
+        let expected = self.tag(query, caller, &position);
+        // Verifying under the key compares the tags in constant time.
+        let same = hmac::sign(&self.0, &tag).as_ref()
+            == hmac::sign(&self.0, &expected.as_ref()[..16]).as_ref();
+        if !same {
+            return None;
+        }
+        serde_json::from_slice(&position).ok()
+    }
+
+    fn tag(&self, query: &str, caller: &Caller, position: &[u8]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.0);
+        let account = caller
+            .account
+            .as_ref()
+            .map(|account| account.id.to_string());
+        for part in [
+            query.as_bytes(),
+            account.unwrap_or_default().as_bytes(),
+            position,
+        ] {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        context.sign()
+    }
+}
+
+/// One page of a list of rows: where it begins, and the token of the page after it.
+pub struct ListPage<'a> {
+    signer: &'a Signer,
+    caller: &'a Caller,
+    list: &'a str,
+    size: usize,
+    token: Option<&'a str>,
+}
+
+impl<'a> ListPage<'a> {
+    /// The page that is asked for; its tokens belong to `list` and to the caller.
+    ///
+    /// # Errors
+    /// `Invalid` for a size that no page has.
+    pub fn new(
+        signer: &'a Signer,
+        caller: &'a Caller,
+        list: &'a str,
+        page: &'a PageRequest,
+    ) -> Result<Self> {
+        Ok(Self {
+            signer,
+            caller,
+            list,
+            size: page_size(page.page_size)?,
+            token: page.page_token.as_deref(),
+        })
+    }
+
+    /// The position of the last row of the previous page; `None` on the first page.
+    ///
+    /// # Errors
+    /// `Invalid` for a token of another list or caller.
+    pub fn start<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let position = |token| self.signer.position(self.list, self.caller, token);
+        self.token.map(position).transpose()
+    }
+
+    /// How many rows are read: one more than the page has, which tells whether another page follows.
+    pub fn limit(&self) -> u64 {
+        self.size as u64 + 1
+    }
+
+    /// Cuts what was read to the page; returns the token of the next page, if one follows.
+    pub fn cut<R, P: Serialize>(
+        &self,
+        rows: &mut Vec<R>,
+        position: impl FnOnce(&R) -> P,
+    ) -> Option<String> {
+        let more = rows.len() > self.size;
+        rows.truncate(self.size);
+        let last = rows.last().filter(|_| more)?;
+        self.signer.token(self.list, self.caller, &position(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_token_belongs_to_its_query_and_key() {
+        let signer = Signer::new(b"0123456789abcdef0123456789abcdef");
+        let caller = Caller::default();
+        let token = signer.token("agents?q=x", &caller, &("name", 7)).unwrap();
+        let read = |signer: &Signer, query: &str, token: &str| {
+            signer.position::<(String, i64)>(query, &caller, token).ok()
+        };
+        assert_eq!(
+            read(&signer, "agents?q=x", &token),
+            Some(("name".into(), 7))
+        );
+        assert_eq!(read(&signer, "agents?q=y", &token), None);
+        assert_eq!(
+            read(&Signer::new(b"another key"), "agents?q=x", &token),
+            None
+        );
+        for broken in [
+            "",
+            ".",
+            "a.b",
+            &token[..token.len() - 2],
+            &format!("x{token}"),
+        ] {
+            assert_eq!(read(&signer, "agents?q=x", broken), None, "{broken}");
+        }
+    }
+}

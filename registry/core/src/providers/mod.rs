@@ -1,0 +1,89 @@
+//! Identity providers: the metadata of each, its keys, and its tokens, verified with them. Nothing here knows accounts.
+
+pub mod access_token;
+pub mod authorization;
+pub mod document;
+pub mod holder;
+pub mod id_token;
+pub mod provider;
+pub mod refused;
+pub mod times;
+pub mod userinfo;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use a2a_card::SignedClaims;
+use a2a_crawler::Clock;
+use a2a_crawler::fetch::Fetcher;
+
+pub use authorization::{Attempt, CodeAnswer, redirect_uri};
+pub use holder::{Entry, EntryRefusal, Holder};
+pub use provider::Provider;
+pub use refused::{Refused, refused};
+
+use crate::config::Config;
+use crate::error::StartError;
+
+#[derive(Debug)]
+pub struct Providers(Vec<Arc<Provider>>);
+
+impl Providers {
+    /// The providers of a configuration, queried through this fetcher. Nothing is queried yet.
+    pub fn new(
+        config: &Config,
+        fetcher: Option<&Arc<Fetcher>>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
+        let Some(fetcher) = fetcher else {
+            return Ok(Self(Vec::new()));
+        };
+        let all = config.identity.providers.iter().map(|(name, own)| {
+            if own.require.is_none() {
+                tracing::warn!(
+                    provider = name.as_str(),
+                    "nobody of this identity provider may enter: it has no `require`"
+                );
+            }
+            let made = Provider::new(name, own, Arc::clone(fetcher), Arc::clone(clock));
+            made.map(Arc::new)
+                .map_err(|error| StartError(format!("identity.providers.{name}.{error}")))
+        });
+        all.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Those that people can sign in with, in the order of their names.
+    pub fn for_people(&self) -> impl Iterator<Item = &Arc<Provider>> {
+        self.0.iter().filter(|provider| provider.signs_people_in())
+    }
+
+    /// The provider with this name, if people can sign in with it.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.for_people().find(|provider| provider.name() == name)
+    }
+
+    pub fn by_issuer(&self, issuer: &str) -> Option<&Arc<Provider>> {
+        self.0.iter().find(|provider| provider.issuer() == issuer)
+    }
+
+    /// Whether a provider's map of roles may make someone an admin.
+    pub fn can_make_admins(&self) -> bool {
+        self.0.iter().any(|provider| provider.can_make_admins())
+    }
+
+    /// Whether this issuer admits anyone.
+    pub fn admits(&self, issuer: &str) -> bool {
+        self.by_issuer(issuer)
+            .is_some_and(|provider| provider.admits())
+    }
+
+    /// The provider that a token names as its issuer, whether or not it has issued it. `None` if it is no JWT.
+    pub fn named_in(&self, token: &str) -> Option<&Arc<Provider>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.by_issuer(&SignedClaims::claimed_issuer(token)?)
+    }
+}

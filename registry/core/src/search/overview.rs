@@ -1,0 +1,124 @@
+//! The content of the registry in a few figures, for one caller.
+
+use a2a_registry_api::{AgentList, FacetValue, Hit};
+use a2a_registry_domain::facet::Facet;
+use a2a_registry_domain::timestamp::Timestamp;
+
+use crate::context::Context;
+use crate::error::{AppError, Result};
+use crate::index_pool::run;
+use crate::memory::last_crawl::last_crawl;
+use crate::search::query::SearchQuery;
+use crate::search::skill_names::{SkillNames, skill_names};
+use crate::search::{fetched, search};
+use crate::visibility::caller::Caller;
+
+const NEWEST: u32 = 6;
+const FACETS: [Facet; 5] = [
+    Facet::Tag,
+    Facet::Skill,
+    Facet::ProtocolVersion,
+    Facet::Trust,
+    Facet::Signature,
+];
+
+/// Figures over all agents that a caller may find, and the newest of them.
+#[derive(Debug, Clone, Default)]
+pub struct Overview {
+    pub agents: u64,
+    pub domains: u64,
+    /// Agents whose domain is proved by an owner.
+    pub proved: u64,
+    /// Agents whose card is signed with a key that is bound to the domain.
+    pub signed: u64,
+    /// Protocol versions, the most frequent first.
+    pub protocols: Vec<FacetValue>,
+    /// Tags, the most frequent first.
+    pub tags: Vec<FacetValue>,
+    /// Skills, the most frequent first.
+    pub skills: Vec<FacetValue>,
+    /// The names of the first of these skills.
+    pub skill_names: SkillNames,
+    pub newest: Vec<Hit>,
+    /// When the card of a public agent was last fetched, to within a minute.
+    pub crawled: Option<Timestamp>,
+}
+
+impl Overview {
+    /// The figures of a list of all agents, which come from `domains` domains.
+    pub fn new(mut list: AgentList, domains: u64, crawled: Option<Timestamp>) -> Self {
+        let mut values = |facet: Facet| {
+            let facet = list.facets.remove(facet.as_str());
+            facet.map(|facet| facet.values).unwrap_or_default()
+        };
+        let count = |values: &[FacetValue], counted: fn(&str) -> bool| {
+            let counted = values.iter().filter(|one| counted(&one.value));
+            counted.map(|one| one.count).sum()
+        };
+        Self {
+            domains,
+            proved: count(&values(Facet::Trust), |level| {
+                !matches!(level, "none" | "L0")
+            }),
+            signed: count(&values(Facet::Signature), |state| state == "valid"),
+            protocols: values(Facet::ProtocolVersion),
+            tags: values(Facet::Tag),
+            skills: values(Facet::Skill),
+            skill_names: SkillNames::new(),
+            agents: list.total,
+            newest: list.agents,
+            crawled,
+        }
+    }
+}
+
+/// The figures for a caller. They come from the index and the cache of searches, so that they are as exact as a search,
+/// and cost no more than one if nothing has changed since the last.
+pub async fn overview(context: &Context, caller: &Caller) -> Result<Overview> {
+    let query = SearchQuery {
+        sort: Some("newest".to_owned()),
+        page_size: Some(NEWEST),
+        facets: FACETS.iter().map(ToString::to_string).collect(),
+        ..SearchQuery::default()
+    };
+    let answer = search(context, caller, &query).await?;
+    let mut list: AgentList = serde_json::from_slice(&answer)
+        .map_err(|error| AppError::internal(format!("search answer: {error}")))?;
+    fetched::complete(context, &mut list.agents).await;
+    let domains = if list.total == 0 {
+        0
+    } else {
+        domains(context, caller).await?
+    };
+    // The stored time is of agents that were listed when they were fetched; a newer one may be approved since.
+    let newest = list
+        .agents
+        .iter()
+        .filter_map(|hit| hit.summary.liveness.last_seen);
+    let crawled = last_crawl(&context.store, context.now()).await?.into_iter();
+    let crawled = crawled.chain(newest).max();
+    let mut overview = Overview::new(list, domains, crawled);
+    overview.skill_names = skill_names(context, caller, &overview.skills).await;
+    Ok(overview)
+}
+
+/// The number of domains whose agents a caller may find, from the cache of searches if nothing has changed.
+async fn domains(context: &Context, caller: &Caller) -> Result<u64> {
+    let labels = caller.labels(&context.policies.in_force());
+    let key = format!(
+        "domains of {} {} {}",
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+    );
+    let cached = context.searches.answers.get(&key);
+    if let Some(cached) =
+        cached.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)))
+    {
+        return Ok(cached);
+    }
+    let count = run(context, caller, move |index| index.domains(&labels)).await?;
+    let bytes = count.to_be_bytes().to_vec().into();
+    context.searches.answers.insert(key, bytes);
+    Ok(count)
+}

@@ -1,0 +1,243 @@
+//! Search responses as JSON. The index stores hits rendered; how they matched is added as text, so that they are not
+//! parsed and serialized again.
+
+use a2a_registry_api::{
+    Duplicates, Facet, FacetValue, Fragment, HighlightView, Hint, HitFields, Match,
+};
+use a2a_registry_search::{Highlight, HintKind, HitRow, SearchAnswer};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::agents::hit_members::shown_members;
+use crate::search::find::Found;
+
+/// The fields of [`ShownMatch`], in its order.
+const MATCH_FIELDS: [&str; 6] = [
+    "score",
+    "weak",
+    HitFields::HIGHLIGHTS,
+    "matched_skills",
+    HitFields::EXPLAIN,
+    "duplicates",
+];
+
+/// How an agent matched: the requested members of [`Match`].
+#[derive(Serialize)]
+struct ShownMatch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<Option<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weak: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    highlights: Option<Vec<HighlightView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_skills: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicates: Option<Duplicates>,
+}
+
+impl<'a> ShownMatch<'a> {
+    /// The requested members of [`MATCH_FIELDS`].
+    fn new(row: &'a HitRow, asked: [bool; MATCH_FIELDS.len()]) -> Self {
+        let [score, weak, highlighted, skills, explained, folded] = asked;
+        Self {
+            score: score.then_some(row.score),
+            weak: weak.then_some(row.weak),
+            highlights: highlighted.then(|| highlights(row)),
+            matched_skills: skills.then_some(row.matched_skills.as_slice()),
+            explain: row.explain.as_ref().filter(|_| explained),
+            duplicates: duplicates(row).filter(|_| folded),
+        }
+    }
+}
+
+/// A whole hit: the stored summary of the agent, and how it matched.
+pub fn hit(row: &HitRow) -> Vec<u8> {
+    let mut text = row.hit.clone();
+    append(
+        &mut text,
+        &Match {
+            score: row.score,
+            weak: row.weak,
+            highlights: highlights(row),
+            matched_skills: row.matched_skills.clone(),
+            explain: row.explain.clone(),
+            duplicates: duplicates(row),
+        },
+    );
+    text
+}
+
+/// Appends the members of an object to one that is closed and not empty.
+fn append(text: &mut Vec<u8>, members: &impl Serialize) {
+    let members = json(members);
+    let members = members.strip_prefix(b"{").unwrap_or(b"}");
+    if members != b"}" && text.pop().is_some() {
+        text.push(b',');
+        text.extend_from_slice(members);
+    }
+}
+
+fn highlights(row: &HitRow) -> Vec<HighlightView> {
+    row.highlights.iter().map(highlight).collect()
+}
+
+fn duplicates(row: &HitRow) -> Option<Duplicates> {
+    let duplicates = row.duplicates.as_ref()?;
+    Some(Duplicates {
+        count: duplicates.count,
+        agents: duplicates.agents.clone(),
+    })
+}
+
+/// A whole response, whose hits have the requested members.
+pub fn list(found: &Found, fields: HitFields) -> Bytes {
+    let answer = &found.answer;
+    let hits = answer.hits.iter();
+    let bytes: usize = hits.map(|row| row.hit.len() + 128).sum();
+    let mut text = Vec::with_capacity(256 + bytes);
+    let of_match = MATCH_FIELDS.map(|name| fields.has(name));
+    text.extend_from_slice(b"{\"agents\":[");
+    for (place, row) in answer.hits.iter().enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        let mut hit = shown_members(&row.hit, fields);
+        append(&mut hit, &ShownMatch::new(row, of_match));
+        text.extend_from_slice(&hit);
+    }
+    let rest = ListWithoutAgents {
+        total: answer.total,
+        groups: answer.groups,
+        facets: answer
+            .facets
+            .iter()
+            .map(|(name, counts)| {
+                let facet = Facet {
+                    values: counts
+                        .values
+                        .iter()
+                        .map(|(value, count)| FacetValue {
+                            value: value.clone(),
+                            count: *count,
+                        })
+                        .collect(),
+                    other_count: counts.other_count,
+                };
+                (name.as_str(), facet)
+            })
+            .collect(),
+        order: found.order,
+        mode: found.mode.as_str(),
+        hints: hints(answer),
+        next_page_token: found.next.as_deref(),
+    };
+    text.extend_from_slice(b"],");
+    text.extend_from_slice(json(&rest).strip_prefix(b"{").unwrap_or(b"}"));
+    // The cache counts a response by its length. The spare capacity of a growing text, up to as much again, would be
+    // kept with it; shrinking in place frees nothing.
+    Bytes::copy_from_slice(&text)
+}
+
+/// Everything of [`AgentList`](a2a_registry_api::AgentList) but the agents.
+#[derive(Serialize)]
+struct ListWithoutAgents<'a> {
+    total: u64,
+    groups: Option<u64>,
+    facets: std::collections::BTreeMap<&'static str, Facet>,
+    order: &'a str,
+    mode: &'static str,
+    hints: Vec<Hint>,
+    next_page_token: Option<&'a str>,
+}
+
+/// The hints of an answer, as sentences.
+pub fn hints(answer: &SearchAnswer) -> Vec<Hint> {
+    answer
+        .hints
+        .iter()
+        .map(|hint| Hint {
+            kind: hint.kind.as_str().into(),
+            text: sentence(hint),
+            hidden: hint.hidden,
+        })
+        .collect()
+}
+
+fn sentence(hint: &a2a_registry_search::Hint) -> String {
+    let text = &hint.text;
+    match hint.kind {
+        HintKind::OnlyWeak => {
+            "No agent fits well: those listed only share common words with the query, or are \
+                               only somewhat near to it in meaning."
+                .into()
+        }
+        HintKind::Empty => {
+            "There is no agent that you may find: register a domain first, or sign in if others have.".into()
+        },
+        HintKind::UnknownWord if text.ends_with('*') => format!(
+            "No agent has a word that begins with \"{}\".",
+            text.trim_end_matches('*')
+        ),
+        HintKind::UnknownWord if hint.near.is_empty() => {
+            format!("No agent has the word \"{text}\".")
+        }
+        HintKind::UnknownWord => format!(
+            "No agent has the word \"{text}\"; nearly so are written: {}.",
+            hint.near.join(", ")
+        ),
+        HintKind::TooManyWords if text.ends_with('*') => format!(
+            "More words begin as {text} than count, the most used ones do: write more of its letters."
+        ),
+        HintKind::TooManyWords => format!("Only the first {text} words count."),
+        HintKind::Syntax if text.is_empty() => {
+            "Not all of the query could be read as its syntax; that part was read as words.".into()
+        }
+        HintKind::Syntax => format!(
+            "In a sentence \"{text}\" need not be there as it stands: leave the small words out, or join it \
+             with AND, to demand it."
+        ),
+        HintKind::Filter => {
+            let (filter, hide) = match text.as_str() {
+                "" => ("All filters together".to_owned(), "hide"),
+                name => (format!("The filter {name}"), "hides"),
+            };
+            match hint.hidden {
+                Some(1) => format!("{filter} {hide} one agent."),
+                hidden => format!("{filter} {hide} {} agents.", hidden.unwrap_or(0)),
+            }
+        }
+    }
+}
+
+fn highlight(highlight: &Highlight) -> HighlightView {
+    let mut fragments = Vec::new();
+    let mut end = 0;
+    let mut push = |text: Option<&str>, matched| {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            fragments.push(Fragment {
+                text: text.to_owned(),
+                matched,
+            });
+        }
+    };
+    push(highlight.cut_before.then_some("… "), false);
+    for range in &highlight.ranges {
+        push(highlight.text.get(end..range.start), false);
+        push(highlight.text.get(range.clone()), true);
+        end = range.end;
+    }
+    push(highlight.text.get(end..), false);
+    push(highlight.cut_after.then_some(" …"), false);
+    HighlightView {
+        field: highlight.field.into(),
+        skill: highlight.skill.clone(),
+        fragments,
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec())
+}

@@ -1,0 +1,61 @@
+//! Names that values of facets are shown by, as agents with them write them: read from the index, and kept while it stays as
+//! it is. Most searches count the same frequent values.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_domain::facet::Facet;
+
+use crate::context::Context;
+use crate::index_pool::run;
+use crate::visibility::caller::Caller;
+
+/// Reads the name of a value in the hit of an agent that has it.
+pub type ReadName = fn(&str, &[u8]) -> Option<String>;
+
+/// The names of these values of a facet, by the values: each from the agent with it that changed last and names it, of those
+/// that the caller finds. Of each value `most` agents are read. One whose name cannot be looked up has none.
+pub async fn value_names(
+    context: &Context,
+    caller: &Caller,
+    facet: Facet,
+    values: Vec<String>,
+    most: usize,
+    read: ReadName,
+) -> BTreeMap<String, String> {
+    let labels = caller.labels(&context.policies.in_force());
+    let state = format!(
+        "{} {} {}",
+        labels.join(" "),
+        context.index.generation(),
+        context.index.overlay_version(),
+    );
+    let key = |value: &str| format!("name of {facet} {value:?} {state}");
+    let kept = &context.searches.answers;
+    let mut names = BTreeMap::new();
+    // A value without a name has an empty one.
+    let mut add = |value: String, name: String| {
+        if !name.is_empty() {
+            names.insert(value, name);
+        }
+    };
+    let mut missing = Vec::new();
+    for value in values {
+        match kept.get(&key(&value)) {
+            Some(name) => add(value, String::from_utf8_lossy(&name).into_owned()),
+            None => missing.push(value),
+        }
+    }
+    if missing.is_empty() {
+        return names;
+    }
+    let asked = missing.clone();
+    let found = run(context, caller, move |index| {
+        index.newest_with(facet, &asked, &labels, most, read)
+    });
+    for (value, name) in missing.into_iter().zip(found.await.unwrap_or_default()) {
+        let name = name.unwrap_or_default();
+        kept.insert(key(&value), name.clone().into());
+        add(value, name);
+    }
+    names
+}

@@ -1,0 +1,85 @@
+//! Pinned keys: the keys that sign an agent's card are pinned on first use, and a card signed only by others puts the
+//! agent on hold (docs/ownership.md#keys).
+
+use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_domain::event::EventKind;
+use a2a_registry_domain::lifecycle::Hold;
+use a2a_registry_store::entity::agent;
+use a2a_registry_store::{Write, versions};
+use serde_json::json;
+
+use crate::commit::approver::{CRAWLER, SYSTEM};
+use crate::commit::ledger::Ledger;
+use crate::commit::state::AgentState;
+use crate::error::Result;
+
+const MAX_PINS: usize = 16;
+
+/// Checks the keys that a card verifies with against the pinned ones; returns whether none of them is pinned. The first
+/// keys are pinned, and so are keys that sign together with a pinned one, which vouches for them.
+pub fn check_keys(agent: &mut agent::Model, thumbprints: &str) -> bool {
+    if thumbprints.is_empty() {
+        // A missing signature is a change of its own class; keys that could not be fetched decide nothing.
+        return false;
+    }
+    let mut pins: Vec<&str> = agent.pins.split_whitespace().collect();
+    let vouched = pins.is_empty()
+        || thumbprints
+            .split_whitespace()
+            .any(|key| pins.contains(&key));
+    if !vouched {
+        return true;
+    }
+    for key in thumbprints.split_whitespace() {
+        if pins.len() < MAX_PINS && !pins.contains(&key) {
+            pins.push(key);
+        }
+    }
+    agent.pins = pins.join(" ");
+    false
+}
+
+/// Puts an agent on hold because its card is signed by keys that are not pinned, until a curator accepts them or a
+/// later check finds the domain's record again.
+pub async fn key_changed(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<()> {
+    if state.holds.contains(&Hold::KeyChanged) {
+        return Ok(());
+    }
+    ledger.hold(
+        state,
+        Hold::KeyChanged,
+        CRAWLER,
+        "the card is signed by a key that is not pinned for this agent",
+    );
+    let now = ledger.now().0;
+    Ok(write.domain_check_soon(state.agent.domain_id, now).await?)
+}
+
+/// Pins the keys that sign an agent's newest card, and lifts the hold that they caused.
+pub async fn accept_keys(
+    write: &Write,
+    ledger: &mut Ledger<'_>,
+    state: &mut AgentState,
+) -> Result<()> {
+    if !state.holds.contains(&Hold::KeyChanged) {
+        return Ok(());
+    }
+    let newest: Vec<uuid::Uuid> = state.agent.newest_version.into_iter().collect();
+    let Some(newest) = versions::version_keys(write, &newest).await?.pop() else {
+        return Ok(());
+    };
+    // The record vouches only for cards that it covers.
+    if ledger.coverage_of(&newest) != CoverageLevel::Covered {
+        return Ok(());
+    }
+    state.pin_keys(&newest.thumbprints);
+    let reason = "the domain's record was found after the key had changed";
+    ledger.lift(state, Hold::KeyChanged, SYSTEM, reason);
+    let data = json!({"pins": state.agent.pins});
+    ledger.agent_event(EventKind::AgentUpdated, state.agent.id, SYSTEM, data);
+    Ok(())
+}

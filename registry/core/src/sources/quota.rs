@@ -1,0 +1,132 @@
+//! The quota of agents of a domain, with the places reserved for its own (docs/model.md#limits).
+
+use std::collections::BTreeMap;
+
+use a2a_registry_domain::coverage::CoverageLevel;
+use a2a_registry_store::entity::source;
+
+use crate::config::LimitsConfig;
+use crate::sources::asked_for;
+
+/// The card targets of a domain's sources, with the highest coverage of each: sources with the same target use one
+/// place together, so that naming an existing URL uses no second one.
+pub fn cards_asked_for<'a>(
+    sources: impl Iterator<Item = &'a source::Model>,
+    standing: impl Fn(&source::Model) -> CoverageLevel,
+) -> BTreeMap<(bool, String), CoverageLevel> {
+    let mut asked = BTreeMap::new();
+    for row in sources {
+        let kind = row.kind.known().filter(|kind| !kind.is_catalog());
+        let Some(kind) = kind else { continue };
+        let standing = standing(row);
+        asked
+            .entry(asked_for(kind, &row.url))
+            .and_modify(|known: &mut CoverageLevel| *known = standing.max(*known))
+            .or_insert(standing);
+    }
+    asked
+}
+
+/// The used places of a domain's quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentQuota {
+    most: usize,
+    reserved: usize,
+    own: usize,
+    nominated: usize,
+}
+
+pub fn quota(limits: &LimitsConfig, taken: impl IntoIterator<Item = CoverageLevel>) -> AgentQuota {
+    let mut quota = AgentQuota {
+        most: limits.agents_per_domain,
+        reserved: limits.agents_reserved.min(limits.agents_per_domain / 2),
+        own: 0,
+        nominated: 0,
+    };
+    for standing in taken {
+        quota.take(standing);
+    }
+    quota
+}
+
+impl AgentQuota {
+    pub const fn take(&mut self, standing: CoverageLevel) {
+        match standing {
+            CoverageLevel::Covered => self.own += 1,
+            CoverageLevel::Admitted | CoverageLevel::Nomination => self.nominated += 1,
+        }
+    }
+
+    /// The limit that leaves no place for this coverage; `None` if there is one.
+    pub fn refusal(&self, domain: &str, standing: CoverageLevel) -> Option<String> {
+        let Self {
+            most,
+            reserved,
+            own,
+            nominated,
+        } = *self;
+        let full = own + nominated >= most;
+        match standing {
+            // However many nominated ones came first.
+            CoverageLevel::Covered if full && own >= reserved => Some(format!(
+                "{domain} has as many agents as a domain may have, {most}"
+            )),
+            CoverageLevel::Covered => None,
+            _ if full || nominated >= most - reserved => Some(format!(
+                "{domain} has as many agents as others than its owner may register, {}",
+                most - reserved
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(own: usize, nominated: usize, standing: CoverageLevel) -> bool {
+        let limits = LimitsConfig {
+            agents_per_domain: 5,
+            agents_reserved: 2,
+            ..LimitsConfig::default()
+        };
+        let taken = [
+            (CoverageLevel::Covered, own),
+            (CoverageLevel::Nomination, nominated),
+        ];
+        let taken = taken
+            .iter()
+            .flat_map(|(standing, count)| std::iter::repeat_n(*standing, *count));
+        quota(&limits, taken)
+            .refusal("a.example", standing)
+            .is_some()
+    }
+
+    #[test]
+    fn the_last_places_are_the_owners() {
+        use CoverageLevel::{Admitted, Covered, Nomination};
+        for (own, nominated, standing, expected) in [
+            (0, 2, Nomination, false),
+            (0, 3, Nomination, true),
+            (0, 3, Admitted, true),
+            (0, 3, Covered, false),
+            (1, 3, Covered, false),
+            (2, 3, Covered, true),
+            (4, 0, Covered, false),
+            (5, 0, Covered, true),
+            (4, 0, Nomination, false),
+            (5, 0, Nomination, true),
+            // Agents from before the reserve existed leave it to the owner all the same.
+            (0, 5, Covered, false),
+            (1, 9, Covered, false),
+            (2, 9, Covered, true),
+        ] {
+            assert_eq!(
+                refused(own, nominated, standing),
+                expected,
+                "{own} {nominated} {standing}"
+            );
+        }
+    }
+}

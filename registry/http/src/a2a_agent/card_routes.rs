@@ -1,0 +1,105 @@
+//! The registry's own card and its key set, at their well-known paths.
+
+use std::time::{Duration, SystemTime};
+
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::memory::own_agent::OwnCard;
+use actix_web::http::header::{self, HeaderMap, HeaderValue, HttpDate};
+use actix_web::{HttpRequest, HttpResponse, get, routes, web};
+use bytes::Bytes;
+
+use crate::answers::answer::JSON;
+use crate::answers::conditional::conditional;
+use crate::middleware::envelope::leave_untouched;
+use crate::problems::problem::Problem;
+use crate::requests::auth::CardReader;
+use crate::requests::state::State;
+
+const CACHING: HeaderValue = HeaderValue::from_static("public, max-age=300");
+
+/// Get the registry's own agent card
+///
+/// The registry is an agent itself, which finds and describes agents. The card is signed, and the same for every caller.
+#[utoipa::path(
+    tag = "a2a",
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", body = Object,
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+                 ("Last-Modified" = String, description = "When the card was signed"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`, or since `If-Modified-Since`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+                 ("Last-Modified" = String, description = "When the card was signed"))),
+        (status = 404, description = "The registry is no agent"),
+    )
+)]
+#[routes]
+#[get("/.well-known/agent-card.json")]
+#[get("/.well-known/agent.json", name = "own_card_0_2")]
+pub async fn own_card(
+    request: HttpRequest,
+    _caller: CardReader,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let card = card(&state)?;
+    Ok(deliver(&request, card, &card.tag, &card.bytes))
+}
+
+/// Get the public keys that sign the registry's own agent card
+#[utoipa::path(
+    tag = "a2a",
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "A JWK Set (RFC 7517)", body = Object,
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+                 ("Last-Modified" = String, description = "When the card was signed"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`, or since `If-Modified-Since`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+                 ("Last-Modified" = String, description = "When the card was signed"))),
+        (status = 404, description = "The registry is no agent"),
+    )
+)]
+#[get("/.well-known/jwks.json")]
+pub async fn own_keys(
+    request: HttpRequest,
+    _caller: CardReader,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let card = card(&state)?;
+    Ok(deliver(&request, card, &card.key_set_tag, &card.key_set))
+}
+
+fn card(state: &State) -> Result<&OwnCard, AppError> {
+    let card = state.context.own_agent.card.get();
+    card.ok_or_else(AppError::no_address)
+}
+
+fn deliver(request: &HttpRequest, card: &OwnCard, tag: &str, bytes: &Bytes) -> HttpResponse {
+    let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(card.signed_at);
+    let mut response = conditional(request, tag, CACHING, || {
+        if is_unmodified(request.headers(), moment) {
+            return HttpResponse::NotModified().finish();
+        }
+        HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, JSON))
+            .body(bytes.clone())
+    });
+    let headers = response.headers_mut();
+    if let Ok(text) = HeaderValue::from_str(&HttpDate::from(moment).to_string()) {
+        headers.insert(header::LAST_MODIFIED, text);
+    }
+    if request.headers().contains_key(header::ACCEPT_ENCODING) {
+        leave_untouched(headers);
+    }
+    response
+}
+
+/// Whether `If-Modified-Since` is at this moment or later. `If-None-Match` goes before it (RFC 9110 section 13.2.2).
+fn is_unmodified(headers: &HeaderMap, moment: SystemTime) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        return false;
+    }
+    let since = headers.get(header::IF_MODIFIED_SINCE);
+    let since = since.and_then(|since| since.to_str().ok()?.parse::<HttpDate>().ok());
+    since.is_some_and(|since| SystemTime::from(since) >= moment)
+}

@@ -1,0 +1,103 @@
+//! The envelope of JSON-RPC 2.0. Neither batches nor positional parameters are a part of A2A, so both are refused.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::fault::{Fault, FaultKind, response};
+use crate::answers::answer::JSON;
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: Value,
+    pub(super) method: String,
+    pub(super) params: Map<String, Value>,
+}
+
+/// Reads a request; else the id for the response, as far as it could be read, and the fault.
+pub(super) fn read(body: &[u8]) -> Result<Call, (Value, Fault)> {
+    let document: Value = serde_json::from_slice(body).map_err(|error| {
+        let message = format!("The body is not JSON: {error}.");
+        (Value::Null, Fault::new(FaultKind::NotJson, message))
+    })?;
+    let invalid = |text: &str| Fault::new(FaultKind::InvalidRequest, text);
+    let Value::Object(mut request) = document else {
+        return Err((Value::Null, invalid("A request is one JSON object.")));
+    };
+    let id = match request.remove("id") {
+        Some(id @ (Value::Null | Value::String(_) | Value::Number(_))) => id,
+        None => Value::Null,
+        Some(_) => return Err((Value::Null, invalid("`id` is a string or a number."))),
+    };
+    if request.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err((id, invalid("`jsonrpc` is the string 2.0.")));
+    }
+    let Some(Value::String(method)) = request.remove("method") else {
+        return Err((id, invalid("`method` is a string.")));
+    };
+    let params = match request.remove("params") {
+        Some(Value::Object(params)) => params,
+        None => Map::new(),
+        Some(_) => return Err((id, Fault::params("`params` is an object."))),
+    };
+    Ok(Call { id, method, params })
+}
+
+/// A result as the document that JSON-RPC gives it, written. `json!` would copy the result.
+pub(super) fn wrapped(id: &Value, result: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+pub(super) fn result(id: &Value, result: &Value) -> HttpResponse {
+    response(StatusCode::OK, JSON, wrapped(id, result))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_with_its_id() {
+        let call = read(br#"{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":1}}"#).unwrap();
+        assert_eq!((call.id, call.method.as_str()), (json!("x"), "m"));
+        assert_eq!(Value::Object(call.params), json!({"a": 1}));
+    }
+
+    #[test]
+    fn what_is_no_request_has_the_code_of_json_rpc() {
+        for (body, code, id) in [
+            (r#"{"jsonrpc""#, -32700, json!(null)),
+            ("", -32700, json!(null)),
+            ("[]", -32600, json!(null)),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#,
+                -32600,
+                json!(null),
+            ),
+            (r#"{"id":1,"method":"m"}"#, -32600, json!(1)),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, -32600, json!(1)),
+            (r#"{"jsonrpc":"2.0","id":1}"#, -32600, json!(1)),
+            (
+                r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+                -32600,
+                json!(null),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":"x","method":"m","params":[1]}"#,
+                -32602,
+                json!("x"),
+            ),
+        ] {
+            let (seen, fault) = read(body.as_bytes()).unwrap_err();
+            assert_eq!(
+                (fault.error()["code"].clone(), seen),
+                (json!(code), id),
+                "{body}"
+            );
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! API tokens of accounts.
+
+pub mod people;
+pub mod sessions;
+
+use a2a_registry_api::{CreatedToken, NewToken, TokenList};
+use a2a_registry_core::accounts::tokens;
+use a2a_registry_core::paging::PageRequest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, post};
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Read, Require};
+use crate::requests::body::Body;
+use crate::requests::path::TokenId;
+use crate::requests::query::Query;
+
+/// Create a token
+///
+/// The secret is only in this response; the registry stores its hash. Accounts make their own tokens, admins everybody's.
+#[utoipa::path(
+    request_body = NewToken,
+    responses(
+        (status = 201, description = "The token, with its secret", body = CreatedToken),
+        (status = 409, description = "The account is disabled, or its roles do not allow it"),
+    )
+)]
+#[post("/v1/tokens")]
+pub async fn token_create(caller: Require<Read>, new: Body<NewToken>) -> Answer {
+    let token = tokens::token_create(&caller.context, &caller, &new.0).await?;
+    answer::secret(StatusCode::CREATED, &token)
+}
+
+/// List tokens, newest first
+///
+/// Everybody's for an admin, otherwise the caller's own.
+#[utoipa::path(
+    params(PageRequest),
+    responses((status = 200, description = "A page of tokens", body = TokenList))
+)]
+#[get("/v1/tokens")]
+pub async fn token_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let tokens = tokens::token_list(&caller.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &tokens)
+}
+
+/// Revoke a token
+///
+/// Accounts revoke their own tokens, by one that may as much; admins everybody's.
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The token is revoked"),
+        (status = 409, description = "It is the last way in of an admin"),
+    )
+)]
+#[delete("/v1/tokens/{token}")]
+pub async fn token_revoke(caller: Require<Read>, token: TokenId) -> Answer {
+    tokens::token_revoke(&caller.context, &caller, token.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,164 @@
+//! Handlers of the caller's account, of accounts and of groups.
+
+use a2a_registry_api::{
+    Account, AccountList, AccountPatch, Group, GroupList, GroupMembers, Me, NewAccount,
+};
+use a2a_registry_core::accounts::{groups, people};
+use a2a_registry_core::paging::PageRequest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
+
+use crate::answers::answer::{self, Answer};
+use crate::answers::conditional::IfMatch;
+use crate::requests::auth::{Administer, ReadAccounts, Require, SignedIn};
+use crate::requests::body::Body;
+use crate::requests::path::{AccountRef, GroupRef};
+use crate::requests::query::Query;
+
+/// Show who is asking
+#[utoipa::path(
+    tag = "accounts",
+    responses((status = 200, description = "The caller's account, groups and token", body = Me))
+)]
+#[get("/v1/me")]
+pub async fn me(caller: SignedIn) -> Answer {
+    let me = people::me(&caller.context, &caller).await?;
+    answer::json(StatusCode::OK, &me)
+}
+
+/// List accounts, newest first
+#[utoipa::path(
+    params(PageRequest),
+    responses((status = 200, description = "A page of accounts", body = AccountList))
+)]
+#[get("/v1/accounts")]
+pub async fn account_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
+    let accounts = people::account_list(&caller.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &accounts)
+}
+
+/// Create an account
+#[utoipa::path(
+    request_body = NewAccount,
+    responses(
+        (status = 201, description = "The account", body = Account),
+        (status = 409, description = "The name is taken, or a group does not exist"),
+    )
+)]
+#[post("/v1/accounts")]
+pub async fn account_create(caller: Require<Administer>, new: Body<NewAccount>) -> Answer {
+    let account = people::account_create(&caller.context, &caller, &new.0).await?;
+    answer::json(StatusCode::CREATED, &account)
+}
+
+/// Show an account
+#[utoipa::path(
+    responses(
+        (status = 200, description = "The account", body = Account,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/accounts/{account}")]
+pub async fn account_show(
+    request: HttpRequest,
+    caller: Require<ReadAccounts>,
+    account: AccountRef,
+) -> Answer {
+    let account = people::account_show(&caller.context, &caller, &account.0).await?;
+    answer::resource(&request, &account)
+}
+
+/// Change the roles or groups of an account, or disable it
+///
+/// What is absent stays as it is. Without `If-Match` the change is made to whatever the account is now.
+#[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    request_body = AccountPatch,
+    responses(
+        (status = 200, description = "The changed account", body = Account,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 409, description = "No enabled admin would be left, or a group does not exist"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[patch("/v1/accounts/{account}")]
+pub async fn account_patch(
+    caller: Require<Administer>,
+    account: AccountRef,
+    patch: Body<AccountPatch>,
+    seen: IfMatch,
+) -> Answer {
+    let changed =
+        people::account_patch(&caller.context, &caller, &account.0, &patch.0, &seen.0).await?;
+    answer::changed(&changed)
+}
+
+/// List groups, newest first
+#[utoipa::path(
+    params(PageRequest),
+    responses((status = 200, description = "A page of groups", body = GroupList))
+)]
+#[get("/v1/groups")]
+pub async fn group_list(caller: Require<ReadAccounts>, page: Query<PageRequest>) -> Answer {
+    let groups = groups::group_list(&caller.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &groups)
+}
+
+/// Show a group of the origin `admin`
+#[utoipa::path(
+    responses(
+        (status = 200, description = "The group", body = Group,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/groups/{group}")]
+pub async fn group_show(
+    request: HttpRequest,
+    caller: Require<ReadAccounts>,
+    group: GroupRef,
+) -> Answer {
+    let group = groups::group_show(&caller.context, &caller, &group.0).await?;
+    answer::resource(&request, &group)
+}
+
+/// Set the members of a group, which is made if it does not exist
+///
+/// Without `If-Match` the change is made to whatever the group is now.
+#[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    request_body = GroupMembers,
+    responses(
+        (status = 200, description = "The group", body = Group,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 409, description = "An account does not exist"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[put("/v1/groups/{group}")]
+pub async fn group_put(
+    caller: Require<Administer>,
+    group: GroupRef,
+    members: Body<GroupMembers>,
+    seen: IfMatch,
+) -> Answer {
+    let group = groups::group_put(&caller.context, &caller, &group.0, &members.0, &seen.0).await?;
+    answer::changed(&group)
+}
+
+/// Delete a group; its accounts stay
+#[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
+    responses(
+        (status = 204, description = "The group is deleted"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[delete("/v1/groups/{group}")]
+pub async fn group_delete(caller: Require<Administer>, group: GroupRef, seen: IfMatch) -> Answer {
+    groups::group_delete(&caller.context, &caller, &group.0, &seen.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

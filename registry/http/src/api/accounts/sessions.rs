@@ -1,0 +1,55 @@
+//! Sessions of accounts, on the API.
+
+use a2a_registry_api::{Session, SessionList};
+use a2a_registry_core::paging::PageRequest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get};
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Read, Require};
+use crate::requests::path::SessionId;
+use crate::requests::query::Query;
+use crate::sessions;
+
+/// List sessions, newest first
+///
+/// Everybody's for an admin, otherwise the caller's own. Sessions are begun on the pages; the API takes tokens only.
+#[utoipa::path(
+    params(PageRequest),
+    responses((status = 200, description = "A page of sessions", body = SessionList))
+)]
+#[get("/v1/sessions")]
+pub async fn session_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let sessions = sessions::session_list(&caller.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &sessions)
+}
+
+/// Show one session
+#[utoipa::path(
+    responses((status = 200, description = "The session", body = Session,
+        headers(("ETag" = String, description = "Changes when the response changes"))))
+)]
+#[get("/v1/sessions/{session}")]
+pub async fn session_show(
+    request: HttpRequest,
+    caller: Require<Read>,
+    session: SessionId,
+) -> Answer {
+    let session = sessions::session_show(&caller.context, &caller, session.0).await?;
+    answer::resource(&request, &session)
+}
+
+/// Revoke a session
+///
+/// Accounts revoke their own sessions, by a token that may as much; admins everybody's.
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The session is revoked"),
+        (status = 409, description = "It is the last way in of an admin"),
+    )
+)]
+#[delete("/v1/sessions/{session}")]
+pub async fn session_revoke(caller: Require<Read>, session: SessionId) -> Answer {
+    sessions::session_revoke(&caller.context, &caller, session.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,190 @@
+//! The bytes of cards, exactly as their publishers wrote them.
+
+use a2a_card::UnknownTarget;
+use a2a_registry_api::limits::CardForm;
+use a2a_registry_core::agents::cards::{self, agent_card_as};
+use a2a_registry_core::memory::cards::ServedCard;
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, routes, web};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::answers::answer::{self, Answer};
+use crate::answers::conditional::conditional;
+use crate::middleware::envelope::leave_untouched;
+use crate::problems::problem::Problem;
+use crate::requests::auth::CardReader;
+use crate::requests::path::{AgentRef, CardFormRef};
+use crate::requests::query::Query;
+use crate::requests::state::State;
+
+/// Media type of A2A cards, with which a stored version is sent.
+const CARD_JSON: HeaderValue = HeaderValue::from_static("application/a2a-agent-card+json");
+/// The served card may change at any time, so caches must revalidate it. Its bytes are signed, so no intermediary may
+/// rewrite them.
+const CURRENT: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+/// The bytes behind a digest never change; whether they may be shown can.
+const VERSION: HeaderValue = HeaderValue::from_static("max-age=300, no-transform");
+
+/// What a conversion added and could not express, and whether clients can call the agent with it.
+const CONVERSION: HeaderName = HeaderName::from_static("a2a-registry-conversion");
+
+/// Which card of an agent.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct CardQuery {
+    /// Digest of a stored version; by default the approved card.
+    version: Option<String>,
+    /// Protocol version to convert the card to: `1.0` or `0.3`. A converted card is not what the publisher
+    /// wrote: it is unsigned, and an extension names its origin.
+    #[param(value_type = Option<CardForm>, inline)]
+    #[serde(rename = "as")]
+    convert: Option<String>,
+}
+
+/// Which version of an agent's card.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct VersionQuery {
+    /// Digest of a stored version; by default the approved card.
+    version: Option<String>,
+}
+
+/// Get the approved card, byte for byte
+///
+/// With `version`, a stored version of the card, as `application/a2a-agent-card+json`. With `as`, the card converted
+/// to another protocol version, for clients that support no other. The response header `A2A-Registry-Conversion` then
+/// lists the conversion rules that were applied, the gravest first: values that were added, and values that could not
+/// be converted. `a2a-registry lint --rules` explains them; `convert.no-client` means that no client of that version
+/// can call the agent.
+#[utoipa::path(
+    params(CardQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ), headers(
+            ("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "With `as`: conversion rules that were applied, separated by commas, the gravest first"),
+        )),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+    )
+)]
+#[routes]
+#[get("/v1/agents/{agent}/card")]
+#[get(
+    "/agents/{agent}/.well-known/agent-card.json",
+    name = "agent_card_well_known"
+)]
+#[get(
+    "/agents/{agent}/.well-known/agent.json",
+    name = "agent_card_well_known_0_2"
+)]
+pub async fn agent_card(
+    request: HttpRequest,
+    caller: CardReader,
+    agent: AgentRef,
+    query: Query<CardQuery>,
+    state: web::Data<State>,
+) -> Answer {
+    respond_with_card(&request, &caller.0, &agent.0, &query.0, &state).await
+}
+
+/// Get the approved card, converted, at the path that SDK resolvers use
+///
+/// As `/v1/agents/{agent}/card` with `as`: `/agents/{agent}/as/1.0/` is the base URL for a resolver that reads cards
+/// of 1.0 alone.
+#[utoipa::path(
+    params(VersionQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The card", content(
+            (Object = "application/json"),
+            (Object = "application/a2a-agent-card+json"),
+        ),
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"),
+            ("A2A-Registry-Conversion" = String,
+             description = "Conversion rules that were applied, separated by commas, the gravest first"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Digest of the bytes, in quotes"))),
+    )
+)]
+#[routes]
+#[get("/agents/{agent}/as/{form}/.well-known/agent-card.json")]
+#[get(
+    "/agents/{agent}/as/{form}/.well-known/agent.json",
+    name = "agent_card_as_well_known_0_2"
+)]
+pub async fn agent_card_as_well_known(
+    request: HttpRequest,
+    caller: CardReader,
+    agent: AgentRef,
+    form: CardFormRef,
+    query: Query<VersionQuery>,
+    state: web::Data<State>,
+) -> Answer {
+    let query = CardQuery {
+        version: query.0.version,
+        convert: Some(form.0),
+    };
+    respond_with_card(&request, &caller.0, &agent.0, &query, &state).await
+}
+
+async fn respond_with_card(
+    request: &HttpRequest,
+    caller: &Caller,
+    agent: &str,
+    query: &CardQuery,
+    state: &State,
+) -> Answer {
+    let version = query.version.as_deref();
+    let card = match query.convert.as_deref().map(str::parse) {
+        None => cards::agent_card(&state.context, caller, agent, version).await?,
+        Some(Ok(target)) => agent_card_as(&state.context, caller, agent, version, target).await?,
+        Some(Err(UnknownTarget(_))) => {
+            return Err(Problem::invalid(
+                "/as",
+                "A card is converted to 1.0 or to 0.3; leave `as` out for what the publisher wrote.",
+            ));
+        }
+    };
+    Ok(match version {
+        None => deliver(request, &card, answer::JSON, CURRENT),
+        Some(_) => {
+            let mut answer = deliver(request, &card, CARD_JSON, VERSION);
+            answer
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("authorization"));
+            answer
+        }
+    })
+}
+
+fn deliver(
+    request: &HttpRequest,
+    card: &ServedCard,
+    media_type: HeaderValue,
+    caching: HeaderValue,
+) -> HttpResponse {
+    let mut response = conditional(request, &card.etag, caching, || {
+        HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, media_type))
+            .body(card.bytes.clone())
+    });
+    let headers = response.headers_mut();
+    if request.headers().contains_key(header::ACCEPT_ENCODING) {
+        leave_untouched(headers);
+    }
+    if !card.losses.is_empty()
+        && let Ok(losses) = HeaderValue::from_str(&card.losses.join(", "))
+    {
+        headers.insert(CONVERSION, losses);
+    }
+    response
+}

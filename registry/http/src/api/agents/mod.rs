@@ -1,0 +1,207 @@
+//! Handlers for one agent: its data and the actions on it.
+
+pub mod cards;
+
+use a2a_registry_api::{
+    Act, Agent, AgentPatch, Deprecate, Diff, FindingList, Similar, VersionList,
+};
+use a2a_registry_core::agents::diff::{self, DiffQuery};
+use a2a_registry_core::agents::rendered::agent_rendered;
+use a2a_registry_core::agents::similar::{self, SimilarQuery};
+use a2a_registry_core::agents::views::FindingsQuery;
+use a2a_registry_core::agents::{acts, owner, views as agents};
+use a2a_registry_core::paging::PageRequest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, get, patch, post};
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Anyone, Curate, Register, Require};
+use crate::requests::body::Body;
+use crate::requests::path::AgentRef;
+use crate::requests::query::Query;
+
+/// Show an agent
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The agent", body = Agent,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}")]
+pub async fn agent_show(request: HttpRequest, caller: Anyone, agent: AgentRef) -> Answer {
+    let agent = agent_rendered(&caller.context, &caller, &agent.0).await?;
+    Ok(answer::rendered(&request, &agent))
+}
+
+/// List the stored versions of an agent's card, newest first
+#[utoipa::path(
+    params(PageRequest),
+    security((), ("token" = [])),
+    responses((status = 200, description = "A page of versions", body = VersionList))
+)]
+#[get("/v1/agents/{agent}/versions")]
+pub async fn agent_versions(caller: Anyone, agent: AgentRef, page: Query<PageRequest>) -> Answer {
+    let versions = agents::agent_versions(&caller.context, &caller, &agent.0, &page.0).await?;
+    answer::json(StatusCode::OK, &versions)
+}
+
+/// Show the changes between two versions of an agent's card
+///
+/// Each change has its pointer, the old and the new value, and the reason for its class. By default the newest version
+/// is compared with the served one.
+#[utoipa::path(
+    params(DiffQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Changes, the gravest first", body = Diff,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}/diff")]
+pub async fn agent_diff(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<DiffQuery>,
+) -> Answer {
+    let diff = diff::agent_diff(&caller.context, &caller, &agent.0, &query.0).await?;
+    answer::resource(&request, &diff)
+}
+
+/// List the lint findings of an agent's card
+///
+/// By default those of the shown version; a version that the caller may not see is not found.
+#[utoipa::path(
+    params(FindingsQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Findings in the order of the card", body = FindingList,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}/findings")]
+pub async fn agent_findings(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<FindingsQuery>,
+) -> Answer {
+    let findings = agents::agent_findings(&caller.context, &caller, &agent.0, &query.0).await?;
+    answer::resource(&request, &findings)
+}
+
+/// Show similar agents
+///
+/// By meaning if the registry has a model, else by the agent's most telling words. Neither the agent itself nor its
+/// duplicates are among them; the latter are in `duplicates`.
+#[utoipa::path(
+    params(SimilarQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Similar agents, the most similar first", body = Similar,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/agents/{agent}/similar")]
+pub async fn agent_similar(
+    request: HttpRequest,
+    caller: Anyone,
+    agent: AgentRef,
+    query: Query<SimilarQuery>,
+) -> Answer {
+    let similar = similar::agent_similar(&caller.context, &caller, &agent.0, &query.0).await?;
+    answer::resource(&request, &similar)
+}
+
+/// Put an agent on hold: only curators see it
+#[utoipa::path(
+    request_body = Act,
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired"),
+    )
+)]
+#[post("/v1/agents/{agent}:suspend")]
+pub async fn agent_suspend(caller: Require<Curate>, agent: AgentRef, act: Body<Act>) -> Answer {
+    let agent = acts::agent_suspend(&caller.context, &caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Deprecate an agent
+#[utoipa::path(
+    request_body = Deprecate,
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is not approved, it is retired, or its domain is disputed"),
+    )
+)]
+#[post("/v1/agents/{agent}:deprecate")]
+pub async fn agent_deprecate(
+    caller: Require<Register>,
+    agent: AgentRef,
+    what: Body<Deprecate>,
+) -> Answer {
+    let agent = acts::agent_deprecate(&caller.context, &caller, &agent.0, &what.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Undo a deprecation
+#[utoipa::path(
+    request_body = Act,
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is not deprecated, it is retired, or its domain is disputed"),
+    )
+)]
+#[post("/v1/agents/{agent}:undeprecate")]
+pub async fn agent_undeprecate(
+    caller: Require<Register>,
+    agent: AgentRef,
+    act: Body<Act>,
+) -> Answer {
+    let agent = acts::agent_undeprecate(&caller.context, &caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Retire an agent permanently
+#[utoipa::path(
+    request_body = Act,
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent is retired, or its domain is disputed"),
+    )
+)]
+#[post("/v1/agents/{agent}:retire")]
+pub async fn agent_retire(caller: Require<Register>, agent: AgentRef, act: Body<Act>) -> Answer {
+    let agent = acts::agent_retire(&caller.context, &caller, &agent.0, &act.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}
+
+/// Set the visibility, the labels or the sponsor of an agent
+///
+/// Owners may narrow the visibility with its groups, and name the sponsor; curators may set everything.
+#[utoipa::path(
+    request_body = AgentPatch,
+    responses(
+        (status = 200, description = "The updated agent", body = Agent),
+        (status = 409, description = "The agent's domain is disputed, a group does not exist, or the sponsor is no account that may be used"),
+    )
+)]
+#[patch("/v1/agents/{agent}")]
+pub async fn agent_patch(
+    caller: Require<Register>,
+    agent: AgentRef,
+    patch: Body<AgentPatch>,
+) -> Answer {
+    let agent = owner::agent_patch(&caller.context, &caller, &agent.0, &patch.0).await?;
+    answer::json(StatusCode::OK, &agent)
+}

@@ -1,0 +1,89 @@
+//! Handlers of collections.
+
+use a2a_registry_api::{Collection, CollectionContent, CollectionList};
+use a2a_registry_core::collections::acts;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, put};
+
+use crate::answers::answer::{self, Answer};
+use crate::answers::conditional::IfMatch;
+use crate::requests::auth::{Anyone, Curate, Require};
+use crate::requests::body::Body;
+use crate::requests::path::CollectionRef;
+
+/// List the collections that the caller may see
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses((status = 200, description = "The collections, by name", body = CollectionList))
+)]
+#[get("/v1/collections")]
+pub async fn collection_list(caller: Anyone) -> Answer {
+    let list = acts::collection_list(&caller.context, &caller).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Show a collection
+///
+/// Its agents are those of a search with `collection=NAME`.
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The collection", body = Collection,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/collections/{collection}")]
+pub async fn collection_show(
+    request: HttpRequest,
+    caller: Anyone,
+    collection: CollectionRef,
+) -> Answer {
+    let found = acts::collection_show(&caller.context, &caller, &collection.0).await?;
+    answer::resource(&request, &found)
+}
+
+/// Set what a collection consists of, or make it
+///
+/// Without `If-Match` the change is made to whatever the collection is now. A name has lower-case letters, digits and
+/// `.`, `_`, `-`, 64 at most.
+#[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be changed")),
+    request_body = CollectionContent,
+    responses(
+        (status = 200, description = "The collection", body = Collection,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 409, description = "A group or an account does not exist"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[put("/v1/collections/{collection}")]
+pub async fn collection_put(
+    caller: Require<Curate>,
+    collection: CollectionRef,
+    content: Body<CollectionContent>,
+    seen: IfMatch,
+) -> Answer {
+    let (name, content) = (&collection.0, &content.0);
+    let found = acts::collection_put(&caller.context, &caller, name, content, &seen.0).await?;
+    answer::changed(&found)
+}
+
+/// Delete a collection; its agents stay
+#[utoipa::path(
+    params(("If-Match" = Option<String>, Header, description = "`ETag` of what is to be deleted")),
+    responses(
+        (status = 204, description = "The collection is deleted"),
+        (status = 412, description = "`If-Match` names another state than the present one"),
+    )
+)]
+#[delete("/v1/collections/{collection}")]
+pub async fn collection_delete(
+    caller: Require<Curate>,
+    collection: CollectionRef,
+    seen: IfMatch,
+) -> Answer {
+    acts::collection_delete(&caller.context, &caller, &collection.0, &seen.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,333 @@
+//! Registering domains and looking after them.
+
+use a2a_registry_api::limits::{MAX_REGISTRATIONS_BODY, PublicJwk};
+use a2a_registry_api::{
+    BulkRegistration, BulkRegistrationOutcome, DomainList, DomainPatch, DomainView, NewGeneration,
+    NewOwnerVouch, Recrawl, RecrawlAccepted, Registration, RegistrationOutcome, Transfer,
+    Verification, Vouch,
+};
+use a2a_registry_core::domains::register::register;
+use a2a_registry_core::domains::register_bulk::{RegisteredSources, register_all};
+use a2a_registry_core::domains::{
+    acts as domains, generation, keys, owner, owner_vouch, verify, withdrawal,
+};
+use a2a_registry_core::error::Result;
+use a2a_registry_core::paging::PageRequest;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, put};
+
+use crate::answers::answer::{self, Answer};
+use crate::problems::problem::Problem;
+use crate::requests::auth::{
+    Administer, Anyone, AnyoneAsking, Read, Register, Registrant, Require,
+};
+use crate::requests::body::{Body, BodyUpTo, OptionalBody};
+use crate::requests::path::{DomainRef, Kid, SourceRef};
+use crate::requests::query::Query;
+
+/// Register a domain, or one card by its URL
+///
+/// The first crawl has begun when the response is sent. A token is required unless the registry is open.
+#[utoipa::path(
+    request_body = Registration,
+    security((), ("token" = [])),
+    responses(
+        (status = 202, description = "The domain, with challenges to prove it", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, the domain is on the list of denied \
+            domains (`domain-denied`), or a limit is reached (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+        (status = 422, description = "The registry does not fetch from this address; nothing was stored"),
+        (status = 429, description = "Too many changes without a token within a minute"),
+    )
+)]
+#[post("/v1/domains")]
+pub async fn domain_register(caller: Registrant, registration: Body<Registration>) -> Answer {
+    let domain = register(&caller.context, &caller, &registration.0).await?;
+    answer::json(StatusCode::ACCEPTED, &domain)
+}
+
+/// Register several domains and cards
+///
+/// Each registration is accepted or refused by itself, as if it were sent alone, and counts against every limit. Where
+/// some are refused or the database fails, the others are registered all the same; sent again, the request gives the same
+/// results. The first crawls share the crawler with the visits that other accounts have requested.
+#[utoipa::path(
+    request_body = BulkRegistration,
+    responses((status = 200, description = "One result for each registration", body = BulkRegistrationOutcome))
+)]
+#[post("/v1/domains:register")]
+pub async fn domain_register_all(
+    caller: Require<Register>,
+    what: BodyUpTo<BulkRegistration, MAX_REGISTRATIONS_BODY>,
+) -> Answer {
+    let registrations = what.0.registrations;
+    let results = register_all(&caller.context, &caller, &registrations).await?;
+    let outcomes = registrations.into_iter().zip(results);
+    let outcome = |(registration, result): (Registration, Result<_>)| match result {
+        Ok(RegisteredSources { domain, sources }) => RegistrationOutcome {
+            registration,
+            status: StatusCode::ACCEPTED.as_u16(),
+            domain: Some(domain),
+            sources,
+            problem: None,
+        },
+        Err(error) => {
+            let problem = Problem::from(error).outcome();
+            RegistrationOutcome {
+                registration,
+                status: problem.status,
+                domain: None,
+                sources: Vec::new(),
+                problem: Some(problem),
+            }
+        }
+    };
+    let outcomes = outcomes.map(outcome).collect();
+    answer::json(StatusCode::OK, &BulkRegistrationOutcome { outcomes })
+}
+
+/// List domains by name
+///
+/// All domains for callers who see everything, otherwise the caller's own.
+#[utoipa::path(
+    params(PageRequest),
+    responses((status = 200, description = "A page of domains", body = DomainList))
+)]
+#[get("/v1/domains")]
+pub async fn domain_list(caller: Require<Read>, page: Query<PageRequest>) -> Answer {
+    let domains = domains::domain_list(&caller.context, &caller, &page.0).await?;
+    answer::json(StatusCode::OK, &domains)
+}
+
+/// Show a domain
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The domain", body = DomainView,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/domains/{domain}")]
+pub async fn domain_show(request: HttpRequest, caller: Anyone, domain: DomainRef) -> Answer {
+    let domain = domains::domain_show(&caller.context, &caller, &domain.0).await?;
+    answer::resource(&request, &domain)
+}
+
+/// Vouch for a domain as its operator
+///
+/// The admission rules may then decide about what the host serves at its own places and, with `account`, about the card
+/// URLs that this account registers of it. Neither makes anybody the owner.
+#[utoipa::path(
+    request_body = Vouch,
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+    )
+)]
+#[post("/v1/domains/{domain}:vouch")]
+pub async fn domain_vouch(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: Body<Vouch>,
+) -> Answer {
+    let domain = domains::domain_vouch(&caller.context, &caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Vouch for an account as owner of a host that cannot be proved
+///
+/// The account may then do what an owner may, until the vouch expires, is ended, or the same host name on port 443 is
+/// proved. The domain is not proved by it: no trust level and no URN follow. Vouching for the same account again sets
+/// reason and expiry anew.
+#[utoipa::path(
+    request_body = NewOwnerVouch,
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 409, description = "The domain can be proved or its host name is, or an admin vouches for another account"),
+    )
+)]
+#[put("/v1/domains/{domain}/owner-vouch")]
+pub async fn owner_vouch_set(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    vouch: Body<NewOwnerVouch>,
+) -> Answer {
+    let domain =
+        owner_vouch::owner_vouch_set(&caller.context, &caller, &domain.0, &vouch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// End the vouch for an account as owner of a host
+#[utoipa::path(
+    responses((status = 204, description = "Nobody is vouched for as owner any more"))
+)]
+#[delete("/v1/domains/{domain}/owner-vouch")]
+pub async fn owner_vouch_end(caller: Require<Administer>, domain: DomainRef) -> Answer {
+    owner_vouch::owner_vouch_end(&caller.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Check the caller's proofs of a domain now
+///
+/// For curators the proofs of every account are checked. The response has one entry per check, with the expected text
+/// and what was found instead.
+#[utoipa::path(
+    responses(
+        (status = 200, description = "Results of the checks, and the updated domain", body = Verification),
+        (status = 409, description = "The domain cannot be proved: only a host name on port 443 can"),
+        (status = 429, description = "Five checks have failed within an hour"),
+    )
+)]
+#[post("/v1/domains/{domain}:verify")]
+pub async fn domain_verify(caller: Require<Register>, domain: DomainRef) -> Answer {
+    let found = verify::domain_verify(&caller.context, &caller, &domain.0).await?;
+    answer::json(StatusCode::OK, &found)
+}
+
+/// Transfer a domain to another account
+///
+/// For its owner and for curators. The new owner has to publish a proof of its own.
+#[utoipa::path(
+    request_body = Transfer,
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+    )
+)]
+#[post("/v1/domains/{domain}:transfer")]
+pub async fn domain_transfer(
+    caller: Require<Register>,
+    domain: DomainRef,
+    transfer: Body<Transfer>,
+) -> Answer {
+    let domain = owner::domain_transfer(&caller.context, &caller, &domain.0, &transfer.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Start a new generation of a domain, because it has a new owner
+///
+/// Its proofs, challenges, enrolled keys and pinned keys are removed, and every agent needs a new approval.
+#[utoipa::path(
+    request_body = NewGeneration,
+    responses((status = 200, description = "The updated domain", body = DomainView))
+)]
+#[post("/v1/domains/{domain}:new-generation")]
+pub async fn domain_new_generation(
+    caller: Require<Administer>,
+    domain: DomainRef,
+    why: Body<NewGeneration>,
+) -> Answer {
+    let domain =
+        generation::domain_new_generation(&caller.context, &caller, &domain.0, &why.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Change a domain's contact, or opt out
+///
+/// For its owner and for curators.
+#[utoipa::path(
+    request_body = DomainPatch,
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 409, description = "The domain is disputed, or opts out by a record of its own"),
+    )
+)]
+#[patch("/v1/domains/{domain}")]
+pub async fn domain_patch(
+    caller: Require<Register>,
+    domain: DomainRef,
+    patch: Body<DomainPatch>,
+) -> Answer {
+    let domain = owner::domain_patch(&caller.context, &caller, &domain.0, &patch.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Enrol a key that signs the cards of a domain
+///
+/// For its owner and for curators. The body is the public key as a JWK (RFC 7517).
+#[utoipa::path(
+    request_body = PublicJwk,
+    responses(
+        (status = 200, description = "The updated domain", body = DomainView),
+        (status = 403, description = "The role of the account does not allow it, or the domain has reached its limit of \
+            keys (`limit-reached`)"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+    )
+)]
+#[put("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_enrol(
+    caller: Require<Register>,
+    domain: DomainRef,
+    kid: Kid,
+    jwk: Body<serde_json::Value>,
+) -> Answer {
+    let domain = keys::key_enrol(&caller.context, &caller, &domain.0, &kid.0, &jwk.0).await?;
+    answer::json(StatusCode::OK, &domain)
+}
+
+/// Withdraw an enrolled key
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The key is withdrawn"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+    )
+)]
+#[delete("/v1/domains/{domain}/keys/{kid}")]
+pub async fn key_withdraw(caller: Require<Register>, domain: DomainRef, kid: Kid) -> Answer {
+    keys::key_withdraw(&caller.context, &caller, &domain.0, &kid.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Crawl a domain at the earliest time that the rate limits allow
+#[utoipa::path(
+    request_body(content = Option<Recrawl>, description = "Optional"),
+    security((), ("token" = [])),
+    responses(
+        (status = 202, description = "Time of the crawl", body = RecrawlAccepted),
+        (status = 403, description = "The token does not allow it"),
+        (status = 429, description = "Too many changes without a token within a minute"),
+    )
+)]
+#[post("/v1/domains/{domain}:recrawl")]
+pub async fn domain_recrawl(
+    caller: AnyoneAsking,
+    domain: DomainRef,
+    wish: OptionalBody<Recrawl>,
+) -> Answer {
+    let accepted = domains::domain_recrawl(&caller.context, &caller, &domain.0, &wish.0).await?;
+    answer::json(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Delete a domain and retire its agents
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The domain is deleted"),
+        (status = 409, description = "The domain is disputed and cannot be changed until the dispute is settled"),
+    )
+)]
+#[delete("/v1/domains/{domain}")]
+pub async fn domain_delete(caller: Require<Register>, domain: DomainRef) -> Answer {
+    withdrawal::domain_delete(&caller.context, &caller, &domain.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Withdraw the caller's registration of a source
+///
+/// The source is removed with its last registration. The last registration of an approved agent's source cannot be
+/// withdrawn.
+#[utoipa::path(
+    responses(
+        (status = 204, description = "The registration is withdrawn"),
+        (status = 409, description = "This is the last registration of an approved agent's source, or the domain is disputed"),
+    )
+)]
+#[delete("/v1/domains/{domain}/sources/{source}")]
+pub async fn source_withdraw(
+    caller: Require<Register>,
+    domain: DomainRef,
+    source: SourceRef,
+) -> Answer {
+    withdrawal::source_withdraw(&caller.context, &caller, &domain.0, &source.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,236 @@
+//! Handlers of the event log, as pages or as a stream of server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{Event, EventList};
+use a2a_registry_core::accounts::authentication::authenticate;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::events::list as events;
+use a2a_registry_core::events::list::events_after;
+use a2a_registry_core::paging::{PageRequest, not_empty};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Permission;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use bytes::Bytes;
+use futures::Stream;
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
+
+use crate::answers::answer::{self, Answer};
+use crate::limits::stream_places::StreamPlace;
+use crate::middleware::envelope::{Head, accepts, leave_untouched};
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds;
+use crate::requests::auth::{Administer, ReadEvents, Require, bearer};
+use crate::requests::query::Query;
+use crate::requests::state::State;
+
+/// Events read at once for a stream.
+const BATCH: u32 = 100;
+/// How often an idle stream checks that its token is still valid.
+const CHECKED_EVERY: Duration = Duration::from_millis(500);
+/// After this many checks without an event a comment keeps the connection open: every 15 seconds.
+const SILENT_CHECKS: u32 = 30;
+
+/// Which events.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventQuery {
+    /// Only events after this sequence number; by default all.
+    #[serde(deserialize_with = "not_empty")]
+    after: Option<i64>,
+    /// Entries on the page, at most 100; by default 20. Not for streams.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    page_size: Option<u32>,
+    /// `next_page_token` of the previous page. Not for streams.
+    page_token: Option<String>,
+}
+
+/// List events, oldest first
+///
+/// With `Accept: text/event-stream`, a stream that stays open until the client closes it. It starts after
+/// `Last-Event-ID`, or else after `after`.
+#[utoipa::path(
+    params(EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "Sequence number after which a stream continues")),
+    responses((status = 200, description = "A page of events, or a stream of them", content(
+        (EventList = "application/json"),
+        (String = "text/event-stream"),
+    )))
+)]
+#[get("/v1/events")]
+pub async fn event_list(
+    request: HttpRequest,
+    caller: Require<ReadEvents>,
+    query: Query<EventQuery>,
+    state: web::Data<State>,
+) -> Answer {
+    let EventQuery {
+        after,
+        page_size,
+        page_token,
+    } = query.0;
+    // Only a stream continues after it; an invalid number is refused in any case.
+    let last = last_event_id(&request)?;
+    if !accepts(&request, "text/event-stream") {
+        let page = PageRequest {
+            page_size,
+            page_token,
+        };
+        let events = events::event_list(&state.context, &caller, after, &page).await?;
+        return answer::json(StatusCode::OK, &events);
+    }
+    for (given, pointer) in [
+        (page_size.is_some(), "/page_size"),
+        (page_token.is_some(), "/page_token"),
+    ] {
+        if given {
+            return Err(Problem::invalid(
+                pointer,
+                "A stream has no pages; leave this out.",
+            ));
+        }
+    }
+    let position = last.or(after).unwrap_or(0);
+    stream(&request, caller.caller, position, &state)
+}
+
+/// Rebuild the search index
+#[utoipa::path(
+    tag = "operation",
+    responses((status = 202, description = "The rebuild is scheduled; the present index serves searches until it is done"))
+)]
+#[post("/v1/reindex")]
+pub async fn reindex(caller: Require<Administer>) -> Answer {
+    events::reindex(&caller.context, &caller).await?;
+    Ok(HttpResponse::Accepted().finish())
+}
+
+fn last_event_id(request: &HttpRequest) -> Result<Option<i64>, Problem> {
+    let Some(id) = request.headers().get("last-event-id") else {
+        return Ok(None);
+    };
+    let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    id.map(Some).ok_or_else(|| {
+        Problem::new(
+            &problem_kinds::INVALID_REQUEST,
+            "`Last-Event-ID` is not the number of an event.",
+        )
+    })
+}
+
+fn stream(
+    request: &HttpRequest,
+    caller: Caller,
+    position: i64,
+    state: &web::Data<State>,
+) -> Answer {
+    let mut answer = HttpResponse::Ok();
+    answer
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    if Head::asked(request) {
+        return Ok(answer.finish());
+    }
+    let place = state.streams.take(&caller)?;
+    let feed = Feed {
+        context: Arc::clone(&state.context),
+        caller,
+        token: bearer(request)?.map(str::to_owned),
+        position,
+        signal: state.context.event_signal(),
+        shutdown: state.shutdown.clone(),
+        begun: false,
+        _place: place,
+    };
+    let mut answer = answer.streaming(feed.into_stream());
+    // A compressor would hold events back until it has enough of them.
+    leave_untouched(answer.headers_mut());
+    Ok(answer)
+}
+
+struct Feed {
+    context: Arc<Context>,
+    caller: Caller,
+    token: Option<String>,
+    position: i64,
+    signal: watch::Receiver<i64>,
+    shutdown: CancellationToken,
+    begun: bool,
+    _place: StreamPlace,
+}
+
+impl Feed {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures::stream::unfold(self, |mut feed| async move {
+            let shutdown = feed.shutdown.clone();
+            let part = shutdown.run_until_cancelled(feed.next()).await.flatten()?;
+            Some((Ok(part), feed))
+        })
+    }
+
+    /// The next part of the stream; `None` if it ends. A client resumes with `Last-Event-ID`.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.begun {
+            self.begun = true;
+            // Sent at once, so that the caller sees that the stream is open.
+            return Some(Bytes::from_static(b"retry: 3000\n\n"));
+        }
+        // Marked as seen before reading, so that a change in the meantime wakes the next wait.
+        self.signal.borrow_and_update();
+        loop {
+            let position = &mut self.position;
+            let events = events_after(&self.context, &self.caller, position, BATCH).await;
+            let events = events
+                .inspect_err(|error| tracing::warn!(%error, internal = error.internal, "an event stream ends"))
+                .ok()?;
+            // After reading and before sending: what is read while a token ends is not sent.
+            self.authenticate_again().await?;
+            if !events.is_empty() {
+                return Some(Bytes::from(events.iter().map(frame).collect::<String>()));
+            }
+            if !self.something_happens().await? {
+                return Some(Bytes::from_static(b": nothing new\n\n"));
+            }
+        }
+    }
+
+    /// Waits until something may have happened, or returns `false` after an idle time; `None` if the stream ends.
+    async fn something_happens(&mut self) -> Option<bool> {
+        for _ in 0..SILENT_CHECKS {
+            match tokio::time::timeout(CHECKED_EVERY, self.signal.changed()).await {
+                Ok(Ok(())) => return Some(true),
+                Ok(Err(_)) => return None,
+                Err(_) => self.authenticate_again().await?,
+            }
+        }
+        Some(false)
+    }
+
+    /// A token that was revoked or has expired ends the stream too, and so does an account that is disabled or may no
+    /// longer read events.
+    async fn authenticate_again(&mut self) -> Option<()> {
+        if let Some(token) = &self.token {
+            self.caller = authenticate(&self.context, token).await.ok()?;
+        }
+        self.caller.demand(Permission::ReadEvents).ok()?;
+        Some(())
+    }
+}
+
+/// One event as the stream carries it. JSON holds no line break of its own.
+fn frame(event: &Event) -> String {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, event.kind)
+}

@@ -1,0 +1,164 @@
+//! Handlers for liveness, readiness and metrics of this process.
+
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::health::readiness::{Readiness, readiness};
+use a2a_registry_core::metrics::ProcessGauges;
+use a2a_registry_core::search::listed_agents;
+use a2a_registry_core::visits::outage::breaker_open_since;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, get, web};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::answers::answer::{self, Answer};
+use crate::problems::problem::{Problem, ProblemDocument};
+use crate::problems::problem_kinds;
+use crate::requests::auth::{PermissionCheck, ReadEvents};
+use crate::requests::state::State;
+
+/// Check that this process is alive
+#[utoipa::path(
+    tag = "operation",
+    security(),
+    responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain"))
+)]
+#[get("/livez")]
+pub async fn livez() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body("ok\n")
+}
+
+/// A problem document with the readiness checks.
+#[derive(Debug, Serialize, ToSchema)]
+struct NotReady {
+    #[serde(flatten)]
+    problem: ProblemDocument,
+    #[serde(flatten)]
+    readiness: Readiness,
+}
+
+/// Check that this process is ready for requests
+///
+/// The response 503 is a problem document that also has the members of the response 200. What each check has found is
+/// shown to callers who may read events; others see whether it passes.
+#[utoipa::path(
+    tag = "operation",
+    security(),
+    responses(
+        (status = 200, description = "The process is ready", body = Readiness),
+        (status = 503, description = "The process is not ready: a problem document that also has the members of the response 200",
+         body = NotReady, content_type = "application/problem+json"),
+    )
+)]
+#[get("/readyz")]
+pub async fn readyz(
+    state: web::Data<State>,
+    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
+) -> Answer {
+    let sees_details = sees_details(auditor)?;
+    let mut readiness = readiness(&state.context).await;
+    if !sees_details {
+        readiness = readiness.without_details();
+    }
+    // From here on new connections are refused; load balancers should send the remaining clients elsewhere.
+    readiness.ready &= !state.shutdown.is_cancelled();
+    if readiness.ready {
+        return answer::json(StatusCode::OK, &readiness);
+    }
+    let failing = readiness.checks.iter().filter(|check| !check.ok);
+    let names: Vec<&str> = failing.map(|check| check.name.as_str()).collect();
+    let detail = if names.is_empty() {
+        "The process is shutting down.".to_owned()
+    } else {
+        format!("These checks fail: {}.", names.join(", "))
+    };
+    match serde_json::to_value(&readiness) {
+        Ok(Value::Object(members)) => Err(Problem::new(&problem_kinds::NOT_READY, detail)
+            .with_members(members)
+            .retry_after(5)),
+        _ => Err(AppError::internal("readiness is no object").into()),
+    }
+}
+
+/// Get the metrics of this process, for Prometheus
+///
+/// Callers who may read events get all of them; others get those of the process alone: its requests under way, its
+/// connections and its streams. The response is 404 if the configuration gives the metrics a port of their own
+/// (`server.metrics_listen`).
+#[utoipa::path(
+    tag = "operation",
+    security(),
+    responses(
+        (status = 200, description = "OpenMetrics text", body = String,
+         content_type = "application/openmetrics-text"),
+        (status = 404, description = "The metrics have a port of their own"),
+    )
+)]
+#[get("/metrics")]
+pub async fn metrics(
+    state: web::Data<State>,
+    auditor: Result<PermissionCheck<ReadEvents>, Problem>,
+) -> Answer {
+    let sees_details = sees_details(auditor)?;
+    match state.context.config().server.metrics_listen {
+        None if sees_details => metrics_text(state).await,
+        None => {
+            let text = state.metrics.process_text(open_streams(&state));
+            open_metrics(text)
+        }
+        Some(_) => no_metrics().await,
+    }
+}
+
+/// The handler for an address without metrics.
+pub async fn no_metrics() -> Answer {
+    Err(AppError::no_address().into())
+}
+
+pub async fn metrics_text(state: web::Data<State>) -> Answer {
+    let index = state.context.index();
+    let applied_seq = index.applied_seq();
+    let appended = *state.context.event_signal().borrow();
+    let text = state.metrics.text(ProcessGauges {
+        applied_seq,
+        index_lag: appended.saturating_sub(applied_seq).max(0),
+        agents: listed_agents(&state.context).await,
+        streams: open_streams(&state),
+        crawl_braked: breaker_open_since(&state.context).is_some(),
+        damaged_cards: i64::try_from(state.context.damaged_cards()).unwrap_or(i64::MAX),
+    });
+    open_metrics(text)
+}
+
+/// Whether a caller sees more than the process itself; never while the database does not respond, because it
+/// authenticates the token.
+fn sees_details(auditor: Result<PermissionCheck<ReadEvents>, Problem>) -> Result<bool, Problem> {
+    match auditor {
+        Ok(auditor) => Ok(auditor.is_permitted),
+        Err(problem) if problem.kind().status.is_client_error() => Err(problem),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Open event streams and streams of tasks.
+fn open_streams(state: &State) -> i64 {
+    i64::try_from(state.streams.count()).unwrap_or(i64::MAX)
+}
+
+fn open_metrics(text: Result<String, std::fmt::Error>) -> Answer {
+    let text = text.map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .body(text))
+}

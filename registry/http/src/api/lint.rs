@@ -1,0 +1,30 @@
+//! Handler for a card to lint.
+
+use a2a_registry_api::CardLint;
+use a2a_registry_api::limits::Card;
+use a2a_registry_core::lint;
+use actix_web::http::StatusCode;
+use actix_web::post;
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::AnyoneWriting;
+use crate::requests::body::CardBody;
+
+/// Lint a card without registering it
+///
+/// The body is the card, of at most 1 MiB. Nothing is fetched and nothing is stored. Without a token it counts as a
+/// change for the limit of the caller's address.
+#[utoipa::path(
+    request_body = Card,
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "Findings, and what the card was read as", body = CardLint),
+        (status = 422, description = "The document is JSON, but not an agent card (`not-a-card`)"),
+        (status = 429, description = "Too many changes without a token within a minute"),
+    )
+)]
+#[post("/v1/cards:lint")]
+pub async fn card_lint(caller: AnyoneWriting, card: CardBody) -> Answer {
+    let linted = lint::card_lint(&caller.context, card.0).await?;
+    answer::json(StatusCode::OK, &linted)
+}

@@ -1,0 +1,60 @@
+//! Handlers of waivers.
+
+use a2a_registry_api::{NewWaiver, Waiver, WaiverList};
+use a2a_registry_core::policies::waivers::{self, WaiverQuery};
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, post};
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Approve, Curate, Require, SeeAll};
+use crate::requests::body::Body;
+use crate::requests::path::WaiverId;
+use crate::requests::query::Query;
+
+/// List waivers, newest first
+#[utoipa::path(
+    tag = "policies",
+    params(WaiverQuery),
+    responses(
+        (status = 200, description = "A page of waivers", body = WaiverList),
+        (status = 404, description = "The agent is not registered"),
+    )
+)]
+#[get("/v1/waivers")]
+pub async fn waiver_list(caller: Require<SeeAll>, query: Query<WaiverQuery>) -> Answer {
+    let list = waivers::waiver_list(&caller.context, &caller, &query.0).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Grant a waiver
+///
+/// The policy does not count for the content that the agent shows, until the waiver ends. Under four-eyes neither the owner
+/// of an agent nor who registered it may grant one.
+#[utoipa::path(
+    tag = "policies",
+    request_body = NewWaiver,
+    responses(
+        (status = 201, description = "The waiver", body = Waiver),
+        (status = 404, description = "The agent is not registered"),
+        (status = 409, description = "The agent shows another card, is retired, or has this waiver already"),
+    )
+)]
+#[post("/v1/waivers")]
+pub async fn waiver_grant(caller: Require<Approve>, new: Body<NewWaiver>) -> Answer {
+    let waiver = waivers::waiver_grant(&caller.context, &caller, &new.0).await?;
+    answer::json(StatusCode::CREATED, &waiver)
+}
+
+/// End a waiver
+#[utoipa::path(
+    tag = "policies",
+    responses(
+        (status = 204, description = "The waiver has ended; the policy counts again"),
+        (status = 404, description = "There is no such waiver in force"),
+    )
+)]
+#[delete("/v1/waivers/{waiver}")]
+pub async fn waiver_end(caller: Require<Curate>, waiver: WaiverId) -> Answer {
+    waivers::waiver_end(&caller.context, &caller, waiver.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

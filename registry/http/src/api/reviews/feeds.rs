@@ -1,0 +1,52 @@
+//! Handlers of feeds: the feed itself, and the two acts that give it an address and end it.
+
+use a2a_registry_api::CreatedFeed;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::AppError;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpResponse, delete, post, web};
+use askama::Template as _;
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Read, Require};
+use crate::requests::path::FeedSecret;
+use crate::review_feed as feed;
+
+/// Give the caller's feed a new address
+///
+/// The feed is Atom: reviews to decide, and decisions and comments on own agents. An address from before is worth nothing
+/// then.
+#[utoipa::path(
+    tag = "reviews",
+    responses((status = 201, description = "The address, which is shown this once", body = CreatedFeed))
+)]
+#[post("/v1/me/feed")]
+pub async fn feed_renew(caller: Require<Read>) -> Answer {
+    let made = feed::feed_renew(&caller.context, &caller).await?;
+    answer::secret(StatusCode::CREATED, &made)
+}
+
+/// End the caller's feed
+#[utoipa::path(
+    tag = "reviews",
+    responses(
+        (status = 204, description = "The feed has ended"),
+        (status = 404, description = "The caller has no feed"),
+    )
+)]
+#[delete("/v1/me/feed")]
+pub async fn feed_revoke(caller: Require<Read>) -> Answer {
+    feed::feed_revoke(&caller.context, &caller).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+pub(crate) async fn show(context: web::Data<Context>, FeedSecret(secret): FeedSecret) -> Answer {
+    let document = feed::feed_read(&context, &secret).await?;
+    let body = document.render();
+    let body = body.map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "application/atom+xml; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "private, no-cache"))
+        .body(body))
+}

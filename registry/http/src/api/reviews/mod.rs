@@ -1,0 +1,113 @@
+//! Handlers of the curators' queue.
+
+pub mod feeds;
+pub mod writing;
+
+use a2a_registry_api::limits::PageSize;
+use a2a_registry_api::{ReviewDetail, ReviewList, Waiting};
+use a2a_registry_core::paging::{PageRequest, not_empty};
+use a2a_registry_core::reviews::queue::ReviewsWanted;
+use a2a_registry_core::reviews::{queue as reviews, waiting};
+use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, get};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Read, Require};
+use crate::requests::path::ReviewId;
+use crate::requests::query::Query;
+
+/// Which reviews.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReviewQuery {
+    /// Only reviews in this state; by default all.
+    #[param(inline)]
+    #[serde(deserialize_with = "not_empty")]
+    state: Option<ReviewState>,
+    /// Only reviews of this kind.
+    #[param(inline)]
+    #[serde(deserialize_with = "not_empty")]
+    kind: Option<ReviewKind>,
+    /// Only reviews of a change of one of these classes, or `first` for first cards.
+    #[param(inline)]
+    change_class: Vec<ReviewedChange>,
+    /// Only reviews of agents of this domain.
+    domain: Option<String>,
+    /// Only reviews assigned to the account with this name; `me` for the caller.
+    assignee: Option<String>,
+    /// Only reviews of the caller's own agents. Callers who do not see everything get no others.
+    mine: bool,
+    /// Entries on the page, at most 100; by default 20.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(value_type = Option<PageSize>, inline)]
+    page_size: Option<u32>,
+    /// `next_page_token` of the previous page.
+    page_token: Option<String>,
+}
+
+/// List reviews, oldest first
+///
+/// Callers who do not see everything get the reviews of their own agents.
+#[utoipa::path(
+    params(ReviewQuery),
+    responses((status = 200, description = "A page of reviews", body = ReviewList))
+)]
+#[get("/v1/reviews")]
+pub async fn review_list(caller: Require<Read>, query: Query<ReviewQuery>) -> Answer {
+    let ReviewQuery {
+        state: in_state,
+        kind,
+        change_class,
+        domain,
+        assignee,
+        mine,
+        page_size,
+        page_token,
+    } = query.0;
+    let wanted = ReviewsWanted {
+        state: in_state,
+        kind,
+        change_class,
+        domain,
+        assignee,
+        mine,
+    };
+    let page = PageRequest {
+        page_size,
+        page_token,
+    };
+    let reviews = reviews::review_list(&caller.context, &caller, &wanted, &page).await?;
+    answer::json(StatusCode::OK, &reviews)
+}
+
+/// Show a review
+#[utoipa::path(
+    responses(
+        (status = 200, description = "The review, with what is needed to decide on it", body = ReviewDetail,
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`",
+         headers(("ETag" = String, description = "Changes when the response changes"))),
+    )
+)]
+#[get("/v1/reviews/{review}")]
+pub async fn review_show(request: HttpRequest, caller: Require<Read>, review: ReviewId) -> Answer {
+    let review = reviews::review_rendered(&caller.context, &caller, review.0).await?;
+    Ok(answer::rendered(&request, &review))
+}
+
+/// Show what waits for the caller
+///
+/// Reviews to decide, decisions and comments on own agents since the caller last looked, and domains to prove.
+#[utoipa::path(
+    tag = "reviews",
+    responses((status = 200, description = "What waits for the caller", body = Waiting))
+)]
+#[get("/v1/me/waiting")]
+pub async fn me_waiting(caller: Require<Read>) -> Answer {
+    let waiting = waiting::waiting(&caller.context, &caller).await?;
+    answer::json(StatusCode::OK, &waiting)
+}

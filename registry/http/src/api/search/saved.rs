@@ -1,0 +1,47 @@
+//! Handlers of saved searches.
+
+use a2a_registry_api::{NewSavedSearch, SavedSearch, SavedSearchList};
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, delete, get, post};
+
+use crate::answers::answer::{self, Answer};
+use crate::requests::auth::{Read, Require};
+use crate::requests::body::Body;
+use crate::requests::path::SearchId;
+use crate::saved_searches as saved;
+
+/// List the caller's saved searches
+#[utoipa::path(
+    tag = "agents",
+    responses((status = 200, description = "The saved searches, by name", body = SavedSearchList))
+)]
+#[get("/v1/searches")]
+pub async fn saved_search_list(caller: Require<Read>) -> Answer {
+    let list = saved::saved_search_list(&caller.context, &caller).await?;
+    answer::json(StatusCode::OK, &list)
+}
+
+/// Save a search
+///
+/// A search that the caller has saved under the same name is replaced.
+#[utoipa::path(
+    tag = "agents",
+    request_body = NewSavedSearch,
+    responses((status = 201, description = "The saved search", body = SavedSearch))
+)]
+#[post("/v1/searches")]
+pub async fn saved_search_put(caller: Require<Read>, new: Body<NewSavedSearch>) -> Answer {
+    let made = saved::saved_search_put(&caller.context, &caller, &new.0).await?;
+    answer::json(StatusCode::CREATED, &made)
+}
+
+/// Delete a saved search
+#[utoipa::path(
+    tag = "agents",
+    responses((status = 204, description = "The saved search is deleted"))
+)]
+#[delete("/v1/searches/{search}")]
+pub async fn saved_search_delete(caller: Require<Read>, search: SearchId) -> Answer {
+    saved::saved_search_delete(&caller.context, &caller, search.0).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,372 @@
+//! `GET /agents` and `GET /agents/{identifier}` (ARD sections 5.3.4 and 5.3.5).
+
+use a2a_registry_api::ard::{Entry, List};
+use a2a_registry_core::agents::catalog_entry::{
+    NAME_IN_LOWER_CASE, any_entry, parsed_type, publisher_of,
+};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::database::demand_database;
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::index_pool::run;
+use a2a_registry_core::paging::not_empty;
+use a2a_registry_core::search::find::PAGE_BYTES;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_search::{ExactFilter, ListKey, ListRequest, ListValue, Property};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use crate::ard::search::page_size;
+use crate::ard::terms::MAX_CONDITIONS;
+use crate::ard::{DOOR, Part, demand_ard, whole_entries};
+
+const DEFAULT_ENTRIES: u32 = 20;
+/// Maximum length of a filter, in bytes.
+const MAX_FILTER: usize = 4096;
+const MAX_TERMS: usize = 16;
+
+/// Parameters of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListQuery {
+    /// Terms joined by `AND`: `displayName`, `type`, `publisherId` with `=`, `createdAfter` and `updatedAfter` with `=` or
+    /// `>`; values in quotes `'` or bare, alternatives separated by commas.
+    pub filter: Option<String>,
+    /// `displayName`, `updatedAt`, `createdAt`, each with `ASC` or `DESC` behind it, separated by commas. By identifier
+    /// where it is absent.
+    pub order_by: Option<String>,
+    /// Entries on the page: 20 by default, at most 100; more are taken as 100.
+    #[serde(deserialize_with = "not_empty")]
+    #[param(minimum = 1)]
+    pub page_size: Option<i64>,
+    /// `pageToken` of the page before.
+    pub page_token: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Place {
+    Text(String),
+    Time(i64),
+}
+
+pub(crate) async fn list(
+    context: &Context,
+    caller: &Caller,
+    part: &Part,
+    query: &ListQuery,
+) -> Result<List> {
+    demand_ard(context)?;
+    demand_database(context)?;
+    let mut request = read_filter(query.filter.as_deref().unwrap_or_default())?;
+    request.order = read_order(query.order_by.as_deref().unwrap_or_default())?;
+    request.limit = page_size(query.page_size, DEFAULT_ENTRIES)? as usize;
+    request.max_bytes = Some(PAGE_BYTES);
+    let within = part.within(context, caller).await?;
+    let canonical = format!(
+        "{DOOR} list {:?} {:?} {}",
+        query.filter, query.order_by, within.written
+    );
+    request.filters.within = within.filters;
+    request.filters.exact.push(any_entry());
+    request.visible_to = caller.labels(&context.policies.in_force());
+    if let Some(token) = &query.page_token {
+        let place: Vec<Place> = context.signer.position(&canonical, caller, token)?;
+        request.after = Some(place.into_iter().map(ListValue::from).collect());
+    }
+    let page = run(context, caller, move |index| index.list(&request)).await?;
+    let last = page.rows.last().filter(|_| page.more);
+    let next = last.and_then(|last| {
+        let place: Vec<Place> = last.place.iter().cloned().map(Place::from).collect();
+        context.signer.token(&canonical, caller, &place)
+    });
+    Ok(List {
+        items: whole_entries(context, &page.rows).await?,
+        total: page.total,
+        page_token: next,
+    })
+}
+
+/// An entry that the caller may not see is not found, like one that does not exist.
+pub(crate) async fn retrieve(
+    context: &Context,
+    caller: &Caller,
+    part: &Part,
+    identifier: &str,
+) -> Result<Entry> {
+    demand_ard(context)?;
+    demand_database(context)?;
+    if publisher_of(identifier).is_none() {
+        let detail = "An identifier reads urn:air:PUBLISHER:…:NAME, percent-encoded once.";
+        return Err(AppError::invalid("/identifier", detail));
+    }
+    let within = part.within(context, caller).await?;
+    let mut request = ListRequest {
+        visible_to: caller.labels(&context.policies.in_force()),
+        limit: 1,
+        ..ListRequest::default()
+    };
+    request.filters.within = within.filters;
+    request.filters.exact = vec![
+        any_entry(),
+        ExactFilter {
+            property: Property::Identifier,
+            values: vec![identifier.to_owned()],
+        },
+    ];
+    let page = run(context, caller, move |index| index.list(&request)).await?;
+    let entry = whole_entries(context, &page.rows).await?.pop();
+    entry.ok_or_else(|| AppError::not_found("There is no entry with this identifier."))
+}
+
+impl From<Place> for ListValue {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Text(text) => Self::Text(text),
+            Place::Time(time) => Self::Time(time),
+        }
+    }
+}
+
+impl From<ListValue> for Place {
+    fn from(value: ListValue) -> Self {
+        match value {
+            ListValue::Text(text) => Self::Text(text),
+            ListValue::Time(time) => Self::Time(time),
+        }
+    }
+}
+
+fn invalid(detail: String) -> AppError {
+    AppError::invalid("/filter", detail)
+}
+
+fn read_filter(text: &str) -> Result<ListRequest> {
+    let mut request = ListRequest::default();
+    if text.len() > MAX_FILTER {
+        return Err(invalid(format!("a filter has at most {MAX_FILTER} bytes")));
+    }
+    let mut count = 0;
+    for term in terms(text)? {
+        count += term.values.len();
+        if count > MAX_CONDITIONS {
+            return Err(invalid(format!(
+                "a filter has at most {MAX_CONDITIONS} values"
+            )));
+        }
+        let exact = |path: &str, values| ExactFilter {
+            property: Property::Attribute(path.to_owned()),
+            values,
+        };
+        let values = term.values;
+        match (term.name.as_str(), term.operator) {
+            ("displayName", '=') => {
+                let values = values.iter().map(|value| value.to_lowercase()).collect();
+                request
+                    .filters
+                    .exact
+                    .push(exact(NAME_IN_LOWER_CASE, values));
+            }
+            ("type", '=') => {
+                let values = values.iter().map(|value| parsed_type(value)).collect();
+                request.filters.exact.push(exact("type", values));
+            }
+            ("publisherId", '=') => request.filters.exact.push(exact("publisher", values)),
+            ("createdAfter", _) => request.created_after = Some(time(&term.name, &values)?),
+            ("updatedAfter", _) => request.updated_after = Some(time(&term.name, &values)?),
+            _ => {
+                let name: String = term.name.chars().take(50).collect();
+                return Err(invalid(format!(
+                    "`{name}{}` is no term: there are displayName=, type=, publisherId=, createdAfter=, updatedAfter=, \
+                     joined by AND",
+                    term.operator
+                )));
+            }
+        }
+    }
+    Ok(request)
+}
+
+fn time(name: &str, values: &[String]) -> Result<i64> {
+    let wrong = || invalid(format!("{name} is one time such as 2026-09-30T08:15:00Z"));
+    let [value] = values else {
+        return Err(wrong());
+    };
+    let whole = match value.len() {
+        10 => format!("{value}T00:00:00Z"),
+        _ => value.clone(),
+    };
+    whole
+        .parse::<Timestamp>()
+        .map(|time| time.0)
+        .map_err(|_| wrong())
+}
+
+struct Term {
+    name: String,
+    operator: char,
+    values: Vec<String>,
+}
+
+/// The terms of a filter: `name=value,'another value' AND name>value`.
+fn terms(text: &str) -> Result<Vec<Term>> {
+    let mut terms = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        if terms.len() == MAX_TERMS {
+            return Err(invalid(format!("a filter has at most {MAX_TERMS} terms")));
+        }
+        let end = rest.find(['=', '>']).ok_or_else(|| {
+            invalid("a filter has terms such as displayName='Parcel Tracker'".to_owned())
+        })?;
+        let name = rest[..end].trim().to_owned();
+        let operator = if rest[end..].starts_with('=') {
+            '='
+        } else {
+            '>'
+        };
+        let (values, after) = values(&rest[end + 1..])?;
+        terms.push(Term {
+            name,
+            operator,
+            values,
+        });
+        rest = after.trim_start();
+        if rest.is_empty() {
+            break;
+        }
+        rest = match rest.strip_prefix("AND") {
+            Some(after) if after.starts_with(char::is_whitespace) && !after.trim().is_empty() => {
+                after.trim_start()
+            }
+            _ => return Err(invalid("terms are joined by AND".to_owned())),
+        };
+    }
+    Ok(terms)
+}
+
+/// The values at the beginning of a text, and what comes after them.
+fn values(text: &str) -> Result<(Vec<String>, &str)> {
+    let mut values = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        let (value, after) = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted
+                .split_once('\'')
+                .ok_or_else(|| invalid("a quote is not closed".to_owned()))?,
+            None => {
+                let end = rest.find(|one: char| one == ',' || one.is_whitespace());
+                rest.split_at(end.unwrap_or(rest.len()))
+            }
+        };
+        if value.is_empty() {
+            return Err(invalid("a term has a value".to_owned()));
+        }
+        values.push(value.to_owned());
+        match after.trim_start().strip_prefix(',') {
+            Some(next) => rest = next.trim_start(),
+            None => return Ok((values, after)),
+        }
+    }
+}
+
+fn read_order(text: &str) -> Result<Vec<(ListKey, bool)>> {
+    let wrong = || {
+        let detail = "orderBy is displayName, updatedAt or createdAt, each with ASC or DESC, separated by commas";
+        AppError::invalid("/orderBy", detail)
+    };
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut order: Vec<(ListKey, bool)> = Vec::new();
+    for part in text.split(',') {
+        let mut words = part.split_whitespace();
+        let key = match words.next() {
+            Some("displayName" | "name") => ListKey::Name,
+            Some("updatedAt" | "updated_at") => ListKey::Updated,
+            Some("createdAt" | "created_at") => ListKey::Created,
+            _ => return Err(wrong()),
+        };
+        let descending = match words.next() {
+            None | Some("ASC") => false,
+            Some("DESC") => true,
+            Some(_) => return Err(wrong()),
+        };
+        if words.next().is_some() || order.iter().any(|(known, _)| *known == key) {
+            return Err(wrong());
+        }
+        order.push((key, descending));
+    }
+    Ok(order)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn filters_are_read_in_both_forms() {
+        let request = read_filter(
+            "displayName='Parcel, Tracker',other AND type = application/A2A-agent-card+json AND \
+             updatedAfter>'2026-09-30T08:15:00Z' AND createdAfter=2026-09-30",
+        )
+        .unwrap();
+        let values: Vec<Vec<String>> = request
+            .filters
+            .exact
+            .iter()
+            .map(|one| one.values.clone())
+            .collect();
+        assert_eq!(
+            values,
+            [
+                vec!["parcel, tracker".to_owned(), "other".to_owned()],
+                vec!["application/a2a-agent-card+json".to_owned()]
+            ]
+        );
+        assert_eq!(request.updated_after, Some(1_790_756_100_000_000));
+        assert_eq!(request.created_after, Some(1_790_726_400_000_000));
+        assert_eq!(read_filter("  ").unwrap().filters.exact, []);
+        for wrong in [
+            "x",
+            "x=1",
+            "displayName>a",
+            "displayName=",
+            "displayName='a",
+            "displayName=a OR type=b",
+            "displayName=a AND ",
+            "displayName=a,,b",
+            "updatedAfter=yesterday",
+            "updatedAfter=2026-09-30,2026-10-01",
+        ] {
+            assert!(read_filter(wrong).is_err(), "{wrong}");
+        }
+        let many = vec!["type=a"; MAX_TERMS].join(" AND ");
+        assert!(read_filter(&many).is_ok());
+        assert!(read_filter(&format!("{many} AND type=a")).is_err());
+    }
+
+    #[test]
+    fn orders_are_read() {
+        assert_eq!(
+            read_order("name, updatedAt DESC ,createdAt ASC").unwrap(),
+            [
+                (ListKey::Name, false),
+                (ListKey::Updated, true),
+                (ListKey::Created, false)
+            ]
+        );
+        for wrong in [
+            "relevance",
+            "name up",
+            "name,name",
+            "name DESC ASC",
+            ",",
+            "name desc",
+        ] {
+            assert!(read_order(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Handlers of the ARD registry API (ARD section 5), of everything and of each collection.
+
+use std::future::{Ready, ready};
+
+use a2a_registry_api::ard::{
+    Entry, Error, ExploreRequest, ExploreResponse, List, SearchRequest, SearchResponse,
+};
+use a2a_registry_core::memory::agents::RenderedJson;
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::dev::Payload;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, routes};
+use serde::Serialize;
+use utoipa::IntoResponses;
+
+use crate::answers::answer::{self, Answer};
+use crate::answers::conditional::conditional;
+use crate::ard::federated::Federated;
+use crate::ard::left_out::left_out_sentence;
+use crate::ard::list::{self, ListQuery};
+use crate::ard::{Part, explore, search};
+use crate::problems::problem::Problem;
+use crate::requests::auth::Anyone;
+use crate::requests::body::Body;
+use crate::requests::path::{CollectionRef, EntryRef};
+use crate::requests::query::Query;
+
+/// Names the queried peers that gave nothing.
+const PEERS_MISSING: HeaderName = HeaderName::from_static("a2a-registry-peers-missing");
+
+/// Says what the search did not count; the answer itself allows no further members.
+const HINT: HeaderName = HeaderName::from_static("a2a-registry-hint");
+
+/// Public answers, which caches must revalidate.
+const SHARED: HeaderValue = HeaderValue::from_static("no-cache");
+/// Answers to one caller.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+
+/// How requests fail: the errors of ARD.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "read by the derived description only")]
+pub enum Failures {
+    /// `INVALID_ARGUMENT`: what the message says is wrong
+    #[response(status = 400, example = json!({"errorCode": "INVALID_ARGUMENT", "message": "/query/text: a search has a text"}))]
+    Invalid(Error),
+    /// `UNAUTHENTICATED`: the token is not valid
+    #[response(status = 401, example = json!({"errorCode": "UNAUTHENTICATED", "message": "The token is not valid."}))]
+    Unauthenticated(Error),
+    /// `NOT_FOUND`: there is none, or none that the caller may see
+    #[response(status = 404, example = json!({"errorCode": "NOT_FOUND", "message": "There is no such entry."}))]
+    NotFound(Error),
+    /// `RATE_LIMIT_EXCEEDED`
+    #[response(status = 429, example = json!({"errorCode": "RATE_LIMIT_EXCEEDED", "message": "Too many requests; try again in 2 seconds."}))]
+    TooMany(Error),
+    /// `INTERNAL_ERROR`
+    #[response(status = 500, example = json!({"errorCode": "INTERNAL_ERROR", "message": "Something went wrong inside the registry."}))]
+    Internal(Error),
+    /// `INTERNAL_ERROR`: the index or the database does not answer now
+    #[response(status = 503, example = json!({"errorCode": "INTERNAL_ERROR", "message": "The database does not respond. Try again in a moment."}))]
+    Unavailable(Error),
+}
+
+/// An error in ARD's form, which has no code for some statuses: 403 becomes 404, and other request errors 400.
+pub fn failure(_: &HttpRequest, problem: &Problem) -> HttpResponse {
+    let (status, code) = match problem.kind().status.as_u16() {
+        401 => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
+        403 | 404 => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+        405 => (StatusCode::METHOD_NOT_ALLOWED, "INVALID_ARGUMENT"),
+        429 => (StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED"),
+        503 => (StatusCode::SERVICE_UNAVAILABLE, "INTERNAL_ERROR"),
+        400..=499 => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
+    };
+    let mut response = problem.headed();
+    response.status(status);
+    response.insert_header((header::CONTENT_TYPE, answer::JSON));
+    response.json(Error {
+        error_code: code.to_owned(),
+        message: problem.with_place(),
+    })
+}
+
+/// An answer, to a GET with its entity tag, or 304. What a token makes visible is for its bearer only.
+fn answered(request: &HttpRequest, caller: &Caller, value: &impl Serialize) -> Answer {
+    let caching = caching(caller);
+    let mut response = if *request.method() == Method::GET {
+        let rendered = RenderedJson::of(value)?;
+        let body = rendered.body;
+        conditional(request, &rendered.tag, caching.clone(), || {
+            answer::bytes(StatusCode::OK, body)
+        })
+    } else {
+        answer::json(StatusCode::OK, value)?
+    };
+    belongs_to(&mut response, caching);
+    Ok(response)
+}
+
+fn belongs_to(response: &mut HttpResponse, caching: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, caching);
+    headers.append(header::VARY, HeaderValue::from_static("authorization"));
+}
+
+fn caching(caller: &Caller) -> HeaderValue {
+    match caller.account {
+        None => SHARED,
+        Some(_) => PRIVATE,
+    }
+}
+
+/// The answer to a search, with headers that name peers which gave nothing, and agents that have no URN.
+fn searched(caller: &Caller, found: Federated) -> HttpResponse {
+    let mut response = answer::bytes(StatusCode::OK, found.response);
+    belongs_to(&mut response, caching(caller));
+    if !found.missing.is_empty()
+        && let Ok(names) = HeaderValue::from_str(&found.missing.join(", "))
+    {
+        response.headers_mut().insert(PEERS_MISSING, names);
+    }
+    let hint = left_out_sentence(found.without_urn);
+    if let Some(Ok(hint)) = hint.map(|hint| HeaderValue::from_str(&hint)) {
+        response.headers_mut().insert(HINT, hint);
+    }
+    response
+}
+
+impl FromRequest for Part {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        if request.match_info().get("collection").is_none() {
+            return ready(Ok(Self::default()));
+        }
+        let collection = CollectionRef::extract(request).into_inner();
+        ready(collection.map(|collection| Self {
+            collection: Some(collection.0),
+        }))
+    }
+}
+
+/// Search entries (ARD)
+///
+/// The agents that `/v1/agents` finds for the same text and caller, in the same order, those with an identifier of catalogs.
+#[utoipa::path(
+    request_body = SearchRequest,
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "A page of results", body = SearchResponse, headers(
+            ("A2A-Registry-Peers-Missing" = String,
+             description = "Peers that were asked and gave nothing, separated by commas; absent where all answered"),
+            ("A2A-Registry-Hint" = String,
+             description = "With the first page, how many agents match and are left out for want of a URN; absent where none"),
+        )),
+        Failures,
+    )
+)]
+#[routes]
+#[post("/ard/search")]
+#[post("/ard/c/{collection}/search", name = "ard_collection_search")]
+pub async fn ard_search(caller: Anyone, part: Part, body: Body<SearchRequest>) -> Answer {
+    let found = search::search(&caller.context, &caller, &part, &body.0).await?;
+    Ok(searched(&caller, found))
+}
+
+/// Count values over all matches (ARD)
+#[utoipa::path(
+    request_body = ExploreRequest,
+    security((), ("token" = [])),
+    responses((status = 200, description = "The facets", body = ExploreResponse), Failures)
+)]
+#[routes]
+#[post("/ard/explore")]
+#[post("/ard/c/{collection}/explore", name = "ard_collection_explore")]
+pub async fn ard_explore(
+    http: HttpRequest,
+    caller: Anyone,
+    part: Part,
+    body: Body<ExploreRequest>,
+) -> Answer {
+    let counts = explore::explore(&caller.context, &caller, &part, &body.0).await?;
+    answered(&http, &caller, &counts)
+}
+
+/// List entries (ARD)
+#[utoipa::path(
+    params(ListQuery),
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "A page of entries", body = List),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
+)]
+#[routes]
+#[get("/ard/agents")]
+#[get("/ard/c/{collection}/agents", name = "ard_collection_list")]
+pub async fn ard_list(
+    http: HttpRequest,
+    caller: Anyone,
+    part: Part,
+    query: Query<ListQuery>,
+) -> Answer {
+    let page = list::list(&caller.context, &caller, &part, &query.0).await?;
+    answered(&http, &caller, &page)
+}
+
+/// Get an entry by its identifier (ARD)
+///
+/// The identifier is one segment, percent-encoded once. An entry that the caller may not see is answered like none.
+#[utoipa::path(
+    security((), ("token" = [])),
+    responses(
+        (status = 200, description = "The entry", body = Entry),
+        (status = 304, description = "Not modified since the `ETag` in `If-None-Match`"),
+        Failures,
+    )
+)]
+#[routes]
+#[get("/ard/agents/{identifier}")]
+#[get(
+    "/ard/c/{collection}/agents/{identifier}",
+    name = "ard_collection_retrieve"
+)]
+pub async fn ard_retrieve(
+    http: HttpRequest,
+    caller: Anyone,
+    part: Part,
+    entry: EntryRef,
+) -> Answer {
+    let entry = list::retrieve(&caller.context, &caller, &part, &entry.0).await?;
+    answered(&http, &caller, &entry)
+}

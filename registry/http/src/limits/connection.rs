@@ -1,0 +1,249 @@
+//! A client's connection, closed when it makes no progress for too long.
+//!
+//! The server's library limits the arrival time of the first request on a connection, and nothing after that: one byte
+//! of a second request, or a response that is never read, would hold a connection forever. So this limits the time
+//! between reads and writes of the socket itself, whatever the protocol.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::limits::connections::ConnectionSlot;
+
+/// The timeouts of a connection, by what it waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionTimeouts {
+    /// For the next request.
+    pub idle: Duration,
+    /// From the first byte of a request to the first of its response.
+    pub answer: Duration,
+    /// For the client to read bytes that are ready for it.
+    pub write: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ConnectionWait {
+    Request,
+    Answer,
+    Reader,
+}
+
+/// A connection that holds a slot, and ends with an error once it makes no progress for too long.
+#[derive(Debug)]
+pub struct Connection<T> {
+    stream: T,
+    patience: ConnectionTimeouts,
+    awaited: ConnectionWait,
+    since: Instant,
+    /// Fires no later than the shortest timeout after it was set, and is then set to the remaining time.
+    timer: Pin<Box<Sleep>>,
+    _place: ConnectionSlot,
+}
+
+impl<T> Connection<T> {
+    /// Must be called when the connection has just been opened.
+    pub fn new(stream: T, place: ConnectionSlot, patience: ConnectionTimeouts) -> Self {
+        Self {
+            stream,
+            patience,
+            awaited: ConnectionWait::Request,
+            since: Instant::now(),
+            timer: Box::pin(sleep(patience.shortest())),
+            _place: place,
+        }
+    }
+
+    fn await_now(&mut self, awaited: ConnectionWait) {
+        self.awaited = awaited;
+        self.since = Instant::now();
+    }
+
+    /// Ready with an error once the time is up.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            let now = Instant::now();
+            let end = self.since + self.patience.of(self.awaited);
+            if end <= now {
+                let what = match self.awaited {
+                    ConnectionWait::Request => "no request came",
+                    ConnectionWait::Answer => "the request took too long",
+                    ConnectionWait::Reader => "the client does not read",
+                };
+                return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            let next = end.min(now + self.patience.shortest());
+            self.timer.as_mut().reset(next);
+        }
+    }
+
+    fn written(
+        &mut self,
+        outcome: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match outcome {
+            Poll::Ready(Ok(count)) if count > 0 => self.await_now(ConnectionWait::Request),
+            Poll::Ready(_) => {}
+            Poll::Pending => {
+                if self.awaited != ConnectionWait::Reader {
+                    self.await_now(ConnectionWait::Reader);
+                }
+                return self.poll_patience(context).map(Err);
+            }
+        }
+        outcome
+    }
+}
+
+impl ConnectionTimeouts {
+    fn of(&self, awaited: ConnectionWait) -> Duration {
+        match awaited {
+            ConnectionWait::Request => self.idle,
+            ConnectionWait::Answer => self.answer,
+            ConnectionWait::Reader => self.write,
+        }
+    }
+
+    fn shortest(&self) -> Duration {
+        self.idle.min(self.answer).min(self.write)
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Connection<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if outcome.is_pending() {
+            return self.poll_patience(context).map(Err);
+        }
+        if buffer.filled().len() > before && self.awaited == ConnectionWait::Request {
+            self.await_now(ConnectionWait::Answer);
+        }
+        outcome
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Connection<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(outcome, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.written(outcome, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    use a2a_registry_core::config::Config;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+    use super::*;
+    use crate::limits::connections::Connections;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// The client's end, and the server's with that patience; between them go 64 bytes.
+    fn pair(patience: ConnectionTimeouts) -> (DuplexStream, Connection<DuplexStream>) {
+        let connections = Arc::new(Connections::new(&Config::default()));
+        let place = connections.admit(IpAddr::from([192, 0, 2, 1])).unwrap();
+        let (client, server) = duplex(64);
+        (client, Connection::new(server, place, patience))
+    }
+
+    fn patience(idle: Duration, answer: Duration, write: Duration) -> ConnectionTimeouts {
+        ConnectionTimeouts {
+            idle,
+            answer,
+            write,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_asks_nothing_is_cut_off() {
+        let (_client, mut server) = pair(patience(SHORT, LONG, LONG));
+        let error = server.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_trickles_is_cut_off() {
+        let (mut client, mut server) = pair(patience(LONG, SHORT, LONG));
+        let trickle = async {
+            let mut next = tokio::time::interval(SHORT / 10);
+            while client.write_all(b"G").await.is_ok() {
+                next.tick().await;
+            }
+        };
+        let read = async {
+            loop {
+                if let Err(error) = server.read_u8().await {
+                    return error;
+                }
+            }
+        };
+        // Were each further byte to begin a new wait, this would go on for ever.
+        let error = tokio::select! {
+            () = trickle => unreachable!("the server's end is open"),
+            error = read => error,
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_cut_off() {
+        let (_client, mut server) = pair(patience(LONG, LONG, SHORT));
+        let error = server.write_all(&[b'x'; 65]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn an_answer_begins_a_new_wait() {
+        let (mut client, mut server) = pair(patience(LONG, SHORT, LONG));
+        client.write_all(b"request").await.unwrap();
+        let mut request = [0; 7];
+        server.read_exact(&mut request).await.unwrap();
+        server.write_all(b"answer").await.unwrap();
+        // Waiting for the next request, the limit of an answer no longer counts.
+        let waited = tokio::time::timeout(SHORT * 3, server.read_u8()).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+}

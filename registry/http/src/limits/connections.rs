@@ -1,0 +1,187 @@
+//! Limits of open connections, in total and for each address: a client that opens many must not use up the file
+//! descriptors that other requests, the database and the index need.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use a2a_registry_core::config::Config;
+use a2a_registry_core::descriptors::DescriptorBudget;
+use ipnet::IpNet;
+
+use crate::limits::client_address::{is_within, network};
+
+#[derive(Debug)]
+pub struct Connections {
+    most: usize,
+    most_per_address: usize,
+    exempt: Vec<IpNet>,
+    open: Mutex<OpenConnections>,
+}
+
+#[derive(Debug, Default)]
+struct OpenConnections {
+    all: usize,
+    /// An address without a connection has no entry, so there are never more than connections.
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// The slot of one open connection, freed when this is dropped.
+#[derive(Debug)]
+pub struct ConnectionSlot {
+    connections: Arc<Connections>,
+    /// The address it is counted for; `None` for a trusted proxy.
+    address: Option<IpAddr>,
+}
+
+impl Connections {
+    /// As many connections as the configuration and the process's file descriptors allow.
+    pub fn new(config: &Config) -> Self {
+        Self::within(config, DescriptorBudget::of(config))
+    }
+
+    fn within(config: &Config, budget: DescriptorBudget) -> Self {
+        let configured = config.limits.connections;
+        let most = budget.connections();
+        let mut most_per_address = config.limits.connections_per_address;
+        if most < configured {
+            tracing::warn!(
+                configured,
+                most,
+                "fewer connections than limits.connections: the process may not open more files (ulimit -n)"
+            );
+            // If there are few, one address must not have all of them.
+            most_per_address = most_per_address.min(most / 2).max(1);
+        }
+        Self {
+            most,
+            most_per_address,
+            exempt: config.server.trusted_proxies.clone(),
+            open: Mutex::default(),
+        }
+    }
+
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// A slot for one more connection from that address; `None` if a limit is reached.
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
+        let peer = peer.to_canonical();
+        let address = (!is_within(&self.exempt, peer)).then(|| network(peer));
+        let mut open = self.open();
+        if open.all >= self.most {
+            return None;
+        }
+        if let Some(address) = address {
+            let count = open.by_address.entry(address).or_default();
+            if *count >= self.most_per_address {
+                return None;
+            }
+            *count += 1;
+        }
+        open.all += 1;
+        drop(open);
+        Some(ConnectionSlot {
+            connections: Arc::clone(self),
+            address,
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut open = self.connections.open();
+        open.all = open.all.saturating_sub(1);
+        let Some(address) = self.address else { return };
+        if let Some(count) = open.by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                open.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn connections(most: usize, most_per_address: usize) -> Arc<Connections> {
+        let mut config = Config::default();
+        config.limits.connections = most;
+        config.limits.connections_per_address = most_per_address;
+        config.server.trusted_proxies = vec!["192.0.2.100/32".parse().unwrap()];
+        Arc::new(Connections::new(&config))
+    }
+
+    fn from(connections: &Arc<Connections>, address: &str) -> Option<ConnectionSlot> {
+        connections.admit(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_has_its_places_and_no_more() {
+        let connections = connections(100, 2);
+        let first = from(&connections, "192.0.2.1").unwrap();
+        let _second = from(&connections, "::ffff:192.0.2.1").unwrap();
+        assert!(from(&connections, "192.0.2.1").is_none());
+        assert!(from(&connections, "192.0.2.2").is_some());
+        drop(first);
+        assert!(from(&connections, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn one_ipv6_network_counts_as_one_address() {
+        let connections = connections(100, 1);
+        let _first = from(&connections, "2001:db8::1").unwrap();
+        assert!(from(&connections, "2001:db8::2").is_none());
+        assert!(from(&connections, "2001:db8:0:1::1").is_some());
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_bound_by_the_total_only() {
+        let connections = connections(4, 1);
+        let held: Vec<_> = (0..4)
+            .map(|_| from(&connections, "192.0.2.100").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.100").is_none());
+        assert!(from(&connections, "192.0.2.1").is_none());
+        drop(held);
+        assert!(from(&connections, "192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn one_address_never_has_all_connections_that_few_descriptors_allow() {
+        let config = Config::default();
+        let needed = DescriptorBudget::within(&config, None).needed();
+        // All but a hundred of the ten thousand connections are missing.
+        let budget = DescriptorBudget::within(&config, Some(needed - 9_900));
+        let connections = Arc::new(Connections::within(&config, budget));
+        let held: Vec<_> = (0..50)
+            .map(|_| from(&connections, "192.0.2.1").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.1").is_none());
+        let others: Vec<_> = (0..50)
+            .map(|_| from(&connections, "192.0.2.2").unwrap())
+            .collect();
+        assert!(from(&connections, "192.0.2.3").is_none());
+        drop((held, others));
+        assert!(from(&connections, "192.0.2.3").is_some());
+    }
+
+    #[test]
+    fn what_is_closed_leaves_nothing_behind() {
+        let connections = connections(100, 2);
+        for last in 1..=50 {
+            drop(from(&connections, &format!("192.0.2.{last}")));
+        }
+        assert_eq!(connections.open().all, 0);
+        assert!(connections.open().by_address.is_empty());
+    }
+}

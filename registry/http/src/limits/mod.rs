@@ -1,0 +1,9 @@
+//! Limits of what one client may take: writes without a token, sign-ins, connections, streams, unread bytes.
+
+pub mod anonymous_write_limit;
+pub mod client_address;
+pub mod connection;
+pub mod connections;
+pub mod sign_in_limit;
+pub mod stream_places;
+pub mod unread_bytes;

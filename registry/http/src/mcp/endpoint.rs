@@ -1,0 +1,271 @@
+//! `POST /mcp`: the streamable HTTP transport of the Model Context Protocol, without sessions.
+//!
+//! The caller is judged and the body read as everywhere in this server; the library then takes the message. A caller is
+//! an extension of the request, never an argument, and no tool sees the token.
+
+use std::sync::Arc;
+
+use a2a_registry_core::config::Config;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::body::MessageBody as _;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::{Buf as _, Bytes};
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use url::Url;
+
+use crate::mcp::handler::{RegistryTools, ToolServer};
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds;
+use crate::requests::auth::Anyone;
+use crate::requests::body::UnreadBody;
+use crate::requests::state::State;
+
+/// The library's service, with what it may answer to.
+pub struct McpService {
+    service: StreamableHttpService<ToolServer<RegistryTools>, NeverSessionManager>,
+    public_url: String,
+}
+
+impl std::fmt::Debug for McpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpService").finish_non_exhaustive()
+    }
+}
+
+impl McpService {
+    pub fn new(state: &State) -> Self {
+        let server = ToolServer(RegistryTools {
+            context: Arc::clone(&state.context),
+        });
+        let config = state.context.config();
+        let served = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(config.limits.json_bytes)
+            .with_allowed_hosts(hosts(config))
+            .with_allowed_origins(origins(config))
+            .enforce_origin_validation();
+        let sessions = Arc::new(NeverSessionManager::default());
+        Self {
+            service: StreamableHttpService::new(move || Ok(server.clone()), sessions, served),
+            public_url: config.public_url(),
+        }
+    }
+
+    /// The library's answer. What it answers in plain text is made a message of the protocol.
+    async fn answer(&self, message: http::Request<Full<Bytes>>) -> Result<HttpResponse, Problem> {
+        let (head, body) = self.service.handle(message).await.into_parts();
+        let status = StatusCode::from_u16(head.status.as_u16())
+            .map_err(|error| AppError::internal(error.to_string()))?;
+        let Ok(body) = body.collect().await;
+        let mut body = body.aggregate();
+        let body = body.copy_to_bytes(body.remaining());
+        let kind = head.headers.get(http::header::CONTENT_TYPE);
+        let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if status.is_success() || is_json {
+            let mut response = HttpResponse::build(status);
+            response.insert_header((header::CACHE_CONTROL, NOT_STORED));
+            if let Some(kind) = kind {
+                response.insert_header((header::CONTENT_TYPE, kind.as_bytes()));
+            }
+            return Ok(response.body(body));
+        }
+        let detail = String::from_utf8_lossy(&body);
+        match status {
+            StatusCode::FORBIDDEN => Err(Problem::new(
+                &problem_kinds::FORBIDDEN,
+                format!(
+                    "This request names another host or origin than this registry's: call it as {}. If that is not \
+                     its address, its operator has to set server.public_url; a proxy has to pass the host on in `Host`.",
+                    self.public_url
+                ),
+            )),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if detail.starts_with(NO_MESSAGE) => {
+                let detail = "The body is not one JSON-RPC message of the Model Context Protocol.";
+                refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail)
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Problem::new(
+                &problem_kinds::WRONG_MEDIA_TYPE,
+                "Send the message as JSON, with `Content-Type: application/json`.",
+            )),
+            status => refusal(status, ErrorCode::INVALID_REQUEST, format!("{detail}.")),
+        }
+    }
+}
+
+/// The names of this machine to itself, where the registry can be reached by them.
+fn own_names(config: &Config) -> &'static [&'static str] {
+    let address = config.server.listen.ip();
+    match address.is_loopback() || address.is_unspecified() {
+        true => &["localhost", "127.0.0.1", "[::1]"],
+        false => &[],
+    }
+}
+
+/// The hosts that a request may name: another one means that somebody has another name lead here, such as a page that
+/// wants to speak to a registry behind a firewall.
+pub(super) fn hosts(config: &Config) -> Vec<String> {
+    let public = Url::parse(&config.public_url()).ok();
+    let public = public.as_ref().and_then(Url::host_str).map(str::to_owned);
+    let own = own_names(config).iter().map(|name| (*name).to_owned());
+    public.into_iter().chain(own).collect()
+}
+
+/// The origins whose pages may call: those of this registry alone.
+pub(super) fn origins(config: &Config) -> Vec<String> {
+    let public = Url::parse(&config.public_url()).ok();
+    let public = public.as_ref().and_then(|url| {
+        let port = url.port_or_known_default()?;
+        Some(format!("{}://{}:{port}", url.scheme(), url.host_str()?))
+    });
+    let port = config.server.listen.port();
+    let scheme = match config.server.tls_cert {
+        Some(_) => "https",
+        None => "http",
+    };
+    let own = own_names(config).iter();
+    let own = own.map(|name| format!("{scheme}://{name}:{port}"));
+    public.into_iter().chain(own).collect()
+}
+
+pub(crate) async fn mcp(
+    request: HttpRequest,
+    caller: Anyone,
+    body: UnreadBody,
+    service: web::Data<McpService>,
+    state: web::Data<State>,
+) -> Result<HttpResponse, Problem> {
+    let config = state.context.config();
+    if !config.mcp.enabled {
+        return Err(AppError::no_address().into());
+    }
+    let body = body.read(config.limits.json_bytes).await?.freeze();
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
+        let detail = format!("The body is not JSON: {error}.");
+        return refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, detail);
+    }
+    if has_batches(&request)
+        && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(&body)
+    {
+        return batch(&request, &caller, &service, messages).await;
+    }
+    service
+        .answer(message(&request, caller.caller, body)?)
+        .await
+}
+
+/// Whether the client's revision has batches, which is 2025-03-26 alone: a request that names no revision is of that one.
+fn has_batches(request: &HttpRequest) -> bool {
+    let revision = request.headers().get("mcp-protocol-version");
+    revision.is_none_or(|revision| revision.as_bytes() == b"2025-03-26")
+}
+
+/// Takes several messages, one after another, and answers those that are requests.
+async fn batch(
+    request: &HttpRequest,
+    caller: &Caller,
+    service: &McpService,
+    messages: Vec<&RawValue>,
+) -> Result<HttpResponse, Problem> {
+    if messages.is_empty() || messages.len() > MAX_BATCH {
+        let detail = format!("A batch has 1 to {MAX_BATCH} messages.");
+        return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, detail);
+    }
+    let mut answers = Vec::new();
+    for one in messages {
+        let one = message(request, caller.clone(), one.get().to_owned().into())?;
+        let answer = service.answer(one).await?;
+        // A notification has no answer. All others are whole in memory.
+        if let Ok(body) = answer.into_body().try_into_bytes()
+            && !body.is_empty()
+        {
+            answers.push(body);
+        }
+    }
+    if answers.is_empty() {
+        return Ok(HttpResponse::Accepted().finish());
+    }
+    let answers = answers.join(&b","[..]);
+    let body = [b"[", answers.as_slice(), b"]"].concat();
+    Ok(json_response(StatusCode::OK, body))
+}
+
+/// A failure outside of any message, as everywhere in this server.
+pub(crate) fn refused(request: &HttpRequest, problem: &Problem) -> HttpResponse {
+    problem.answer(request.uri().path())
+}
+
+/// The request as the library takes it: with its caller, and without what the caller is known by.
+fn message(
+    request: &HttpRequest,
+    caller: Caller,
+    body: Bytes,
+) -> Result<http::Request<Full<Bytes>>, Problem> {
+    let mut message = http::Request::post(request.uri().to_string());
+    for (name, value) in request.headers() {
+        if !NOT_PASSED_ON.contains(name) {
+            message = message.header(name.as_str(), value.as_bytes());
+        }
+    }
+    message = message.header(header::ACCEPT.as_str(), accepted(request));
+    let mut message = message
+        .body(Full::new(body))
+        .map_err(|error| AppError::internal(error.to_string()))?;
+    message.extensions_mut().insert(caller);
+    Ok(message)
+}
+
+/// What the client accepts, in the words of the protocol, which demands both of its media types of clients. Every answer here
+/// is JSON, so whoever takes that may leave the other one out.
+fn accepted(request: &HttpRequest) -> String {
+    let values = request.headers().get_all(header::ACCEPT);
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    let given = values.join(", ");
+    let lower = given.to_ascii_lowercase();
+    let takes_json = JSON_RANGES.iter().any(|range| lower.contains(range));
+    match takes_json || given.is_empty() {
+        true => "application/json, text/event-stream".to_owned(),
+        false => given,
+    }
+}
+
+/// The media ranges that include JSON.
+const JSON_RANGES: [&str; 3] = ["*/*", "application/*", "application/json"];
+/// Headers that the library does not get as they are: what somebody is known by, and what [`accepted`] says anew.
+static NOT_PASSED_ON: [header::HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    header::ACCEPT,
+];
+/// Most messages of a batch: each may have an answer as long as a card.
+const MAX_BATCH: usize = 20;
+/// How the library begins its answer to JSON that is no message.
+const NO_MESSAGE: &str = "fail to deserialize";
+const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
+
+/// An error that belongs to no message that could be read.
+fn refusal(
+    status: StatusCode,
+    code: ErrorCode,
+    detail: impl Into<String>,
+) -> Result<HttpResponse, Problem> {
+    let error = JsonRpcError::new(None, ErrorData::new(code, detail.into(), None));
+    let body = serde_json::to_vec(&error).map_err(|error| AppError::internal(error.to_string()))?;
+    Ok(json_response(status, body))
+}
+
+fn json_response(status: StatusCode, body: Vec<u8>) -> HttpResponse {
+    HttpResponse::build(status)
+        .insert_header((header::CACHE_CONTROL, NOT_STORED))
+        .content_type("application/json")
+        .body(body)
+}

@@ -1,0 +1,142 @@
+//! Tests of what needs no registry: hosts and origins, arguments, quotes.
+
+#![allow(clippy::unwrap_used)]
+
+use a2a_registry_core::config::Config;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::text::quoted;
+use a2a_registry_domain::facet::Facet;
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use crate::mcp::arguments::{OneAgent, facets_schema, fitted, read, search_query, search_schema};
+use crate::mcp::endpoint::{hosts, origins};
+use crate::mcp::outcome::failed;
+
+fn config(listen: &str, public_url: &str) -> Config {
+    let mut config = Config::default();
+    config.server.listen = listen.parse().unwrap();
+    config.server.public_url = public_url.to_owned();
+    config
+}
+
+#[test]
+fn own_names_count_where_the_registry_can_be_reached_by_them() {
+    let own = ["localhost", "127.0.0.1", "[::1]"];
+    for (listen, public_url, expected) in [
+        (
+            "127.0.0.1:8080",
+            "",
+            vec!["127.0.0.1", "localhost", "127.0.0.1", "[::1]"],
+        ),
+        ("0.0.0.0:80", "https://a.example/agents", {
+            let mut all = vec!["a.example"];
+            all.extend(own);
+            all
+        }),
+        ("[::]:80", "https://a.example", {
+            let mut all = vec!["a.example"];
+            all.extend(own);
+            all
+        }),
+        ("10.0.0.1:80", "https://a.example:8443", vec!["a.example"]),
+    ] {
+        assert_eq!(hosts(&config(listen, public_url)), expected, "{listen}");
+    }
+}
+
+#[test]
+fn origins_are_named_with_their_ports() {
+    assert_eq!(
+        origins(&config("10.0.0.1:80", "https://a.example")),
+        ["https://a.example:443"]
+    );
+    assert_eq!(
+        origins(&config("127.0.0.1:8080", "http://a.example:81")),
+        [
+            "http://a.example:81",
+            "http://localhost:8080",
+            "http://127.0.0.1:8080",
+            "http://[::1]:8080"
+        ]
+    );
+}
+
+/// The search that these arguments ask for.
+fn searched(arguments: &Value) -> Result<SearchQuery, AppError> {
+    let arguments = arguments.as_object().cloned();
+    search_query(fitted(arguments, &search_schema())?)
+}
+
+#[test]
+fn a_wrong_argument_is_named() {
+    let sentence = |error: &AppError| {
+        let result = serde_json::to_value(failed("get_agent", error)).unwrap();
+        assert_eq!(result["isError"], true);
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    for (value, words) in [
+        (json!({"tag": ["a", {}]}), "`tag/1`"),
+        (json!({"tag": {"a": 1}}), "`tag`"),
+        (json!({"page_size": "many"}), "`page_size`"),
+        (json!({"page_size": [5]}), "`page_size`"),
+        (json!({"page_size": -1}), "`page_size`"),
+        (json!({"colour": "red"}), "unknown field `colour`"),
+        (json!({"q": "red"}), "unknown field `q`"),
+        (json!({"explain": true}), "unknown field `explain`"),
+        (json!({"text": "a\u{0}"}), "U+0000"),
+    ] {
+        let error = searched(&value).unwrap_err();
+        let said = sentence(&error);
+        assert!(
+            said.contains(words) && said.ends_with('.'),
+            "{value}: {said}"
+        );
+    }
+    let error = read::<OneAgent>(JsonObject::new()).unwrap_err();
+    assert!(sentence(&error).contains("missing field `agent`"));
+    let internal = AppError::internal("the secret reason");
+    assert!(!sentence(&internal).contains("secret"));
+}
+
+/// What a model means is plain although it is written in another type.
+#[test]
+fn arguments_are_read_as_models_write_them() {
+    let exact = searched(&json!({
+        "tag": ["x"], "protocol_version": ["1.0"], "unmanaged": ["true"], "page_size": 5,
+    }))
+    .unwrap();
+    for other in [
+        json!({"tag": "x", "protocol_version": "1.0", "unmanaged": "true", "page_size": "5"}),
+        json!({"tag": "[\"x\"]", "protocol_version": [1.0], "unmanaged": true, "page_size": 5.0}),
+        json!({
+            "tag": ["x"], "protocol_version": 1.0, "unmanaged": [true], "page_size": " 5 ",
+            "text": null, "skill": null,
+        }),
+    ] {
+        assert_eq!(searched(&other).unwrap(), exact, "{other}");
+    }
+    assert_eq!(searched(&json!({"tag": "[x"})).unwrap().tag, ["[x"]);
+    let nul = searched(&json!({"tag": "[\"a\\u0000\"]"})).unwrap_err();
+    assert!(nul.public.contains("U+0000"), "{nul:?}");
+}
+
+#[test]
+fn every_facet_is_an_argument_and_can_be_counted() {
+    let schema = facets_schema();
+    let counted = schema["properties"]["facets"]["description"].as_str();
+    for facet in Facet::ALL {
+        let value = format!("value of {facet}");
+        let query = searched(&json!({facet.as_str(): value})).unwrap();
+        assert_eq!(query.values(*facet), [value]);
+        assert!(counted.unwrap().contains(&format!("`{facet}`")), "{facet}");
+    }
+}
+
+#[test]
+fn quotes_end_where_they_should() {
+    assert_eq!(quoted("a \"b\" \\\" c", 40), r#""a \"b\" \\\" c""#);
+    assert_eq!(quoted("a\nb\u{202e}", 40), "\"a b⟦U+202E⟧\"");
+    assert_eq!(quoted("abcdef", 3), "\"abc…\"");
+}

@@ -1,0 +1,62 @@
+//! The card on an agent's page: how many of its parts are shown, and text that the template cannot derive from it.
+
+use a2a_card::{Capabilities, Extension, Provider};
+use a2a_registry_core::text::{self, LINE, web_address};
+
+pub(super) const SKILLS: usize = 60;
+/// Tags, examples and modes of one skill.
+pub(super) const FEW: usize = 20;
+pub(super) const INTERFACES: usize = 30;
+/// Extensions, modes and ways to authenticate on the page.
+pub(super) const LIST: usize = 40;
+
+/// A text, with a link if its URL may be linked.
+pub(super) struct LinkView {
+    pub label: String,
+    pub address: Option<String>,
+}
+
+pub(super) fn link(label: &str, url: &str) -> Option<LinkView> {
+    let label = label.trim();
+    (!label.is_empty()).then(|| LinkView {
+        label: text::line(label, LINE),
+        address: web_address(url),
+    })
+}
+
+/// The organization behind an agent, linked to its site.
+pub(super) fn provider_link(provider: &Provider) -> Option<LinkView> {
+    let url = provider.url.as_deref().unwrap_or_default();
+    let organization = provider.organization.as_deref();
+    let label = organization.filter(|name| !name.trim().is_empty());
+    link(label.unwrap_or(url), url)
+}
+
+pub(super) fn capabilities(capabilities: &Capabilities) -> Vec<&'static str> {
+    let known = [
+        (capabilities.streaming, "Streams its answers"),
+        (capabilities.push_notifications, "Pushes updates of tasks"),
+        (
+            capabilities.extended_agent_card,
+            "Has a fuller card for callers it knows",
+        ),
+    ];
+    known
+        .iter()
+        .filter(|(has, _)| *has)
+        .map(|(_, what)| *what)
+        .collect()
+}
+
+/// The first extensions that have a name, each with its link.
+pub(super) fn extensions(capabilities: &Capabilities) -> Vec<(LinkView, &Extension)> {
+    let first = capabilities.extensions.iter().take(LIST);
+    first
+        .filter_map(|one| Some((link(&one.uri, &one.uri)?, one)))
+        .collect()
+}
+
+/// The search for the agents with a tag.
+pub(super) fn tag_link(tag: &str) -> String {
+    crate::pages::only("tag", &tag.to_lowercase())
+}

@@ -1,0 +1,410 @@
+//! The console on an agent's page: a conversation between the visitor's browser and the agent, without the registry in
+//! between.
+//!
+//! The rules of the choice among the card's interfaces are those of `send`: [`a2a_client::choice`]. The page gives the
+//! script `web/static/console.js` the chosen interfaces as data, and lets the browser connect to their origins and no
+//! others.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use a2a_card::{AgentCard, AuthScheme, Interface, SchemeKind, UNKNOWN_BINDING, auth_requirements};
+use a2a_client::choice::{Credential, Dialect, Route, credential, routes};
+use a2a_registry_api::Agent;
+use a2a_registry_core::agents::rendered::agent_entry;
+use a2a_registry_core::agents::snippet::{AgentLocation, fits, label, send_command};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::text::{self, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_policy::Action;
+use serde_json::{Value, json};
+
+use crate::answers::page_policy::ConnectSource;
+use crate::pages::agent::is_listed;
+
+/// Interfaces that a visitor can choose from.
+const INTERFACES: usize = 8;
+const FIELDS: usize = 8;
+/// Maximum number of sentences about interfaces that are left out.
+const LEFT_OUT: usize = 4;
+
+/// The dialects that the script speaks, with their names in it.
+const SPOKEN: [(Dialect, &str); 4] = [
+    (Dialect::V1JsonRpc, "1.0-jsonrpc"),
+    (Dialect::V1Rest, "1.0-rest"),
+    (Dialect::V0JsonRpc, "0.3-jsonrpc"),
+    (Dialect::V0Rest, "0.3-rest"),
+];
+
+#[derive(Debug)]
+pub(crate) enum ConsoleView {
+    Open(OpenConsole),
+    Closed {
+        reason: String,
+        /// The command that may do what the page cannot; `None` if the agent must not be called.
+        command: Option<String>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct OpenConsole {
+    /// Notes shown before the first message.
+    pub warnings: Vec<String>,
+    pub interfaces: Vec<String>,
+    pub left_out: Vec<String>,
+    pub fields: Vec<CredentialField>,
+    /// Whether the card requires credentials from every caller.
+    pub asks: bool,
+    /// The script's data, as JSON of ASCII characters.
+    pub data: String,
+    /// The origins that the page may call.
+    pub origins: Vec<ConnectSource>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CredentialField {
+    /// Where it is sent: `bearer`, `basic`, `authorization`, `header` or `query`.
+    pub kind: &'static str,
+    /// The header or parameter; empty for the others.
+    pub name: String,
+    pub label: String,
+}
+
+/// Why the caller may not call an agent that it sees; `None` if it may.
+pub(crate) async fn refusal_to_call(
+    context: &Context,
+    caller: &Caller,
+    agent: &Agent,
+) -> Option<String> {
+    if !is_listed(agent) {
+        let lifecycle = text::line(agent.hit.summary.lifecycle.as_str(), LINE);
+        return Some(format!(
+            "The agent is {lifecycle}, and only a listed agent is called from here."
+        ));
+    }
+    let id = agent.hit.summary.id.to_string();
+    let Ok(entry) = agent_entry(context, caller, &id).await else {
+        return Some("Whether you may call it cannot be decided now.".to_owned());
+    };
+    let set = context.policies.in_force();
+    let waived = BTreeSet::new();
+    let verdict = set.verdict(Action::Invoke, &caller.principal(), &entry.invoke, &waived);
+    (!verdict.allowed).then(|| "The policies of this registry do not let you call it.".to_owned())
+}
+
+impl ConsoleView {
+    /// The console for an agent, unless the caller may not call it for that reason. A card in `snake_case` is called in
+    /// the forms of the a2a-protocol skill first.
+    pub(crate) fn new(
+        agent: &Agent,
+        refused: Option<String>,
+        place: AgentLocation<'_>,
+        is_snake_case: bool,
+    ) -> Self {
+        if let Some(reason) = refused {
+            return Self::Closed {
+                reason,
+                command: None,
+            };
+        }
+        let card = &agent.card;
+        let (spoken, left_out) = spoken(card);
+        let reason = match (out_of_reach(card), spoken.first()) {
+            (Some(reason), _) => Some(reason),
+            (None, None) => Some(unspoken(agent, &left_out)),
+            (None, Some(_)) => None,
+        };
+        if let Some(reason) = reason {
+            let has_address = !card.interfaces.is_empty() || agent.assumed_url.is_some();
+            let command = has_address.then(|| send_command(card, place));
+            return Self::Closed { reason, command };
+        }
+        let mut origins: Vec<_> = spoken.iter().map(|one| one.origin.clone()).collect();
+        origins.sort();
+        origins.dedup();
+        let fields = fields(card);
+        let data = json!({
+            "names": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
+            "interfaces": spoken.iter().map(Spoken::data).collect::<Vec<_>>(),
+            "streams": card.capabilities.streaming,
+            "skillFirst": is_snake_case,
+            "command": send_command(card, place),
+        });
+        Self::Open(OpenConsole {
+            warnings: warnings(agent),
+            interfaces: spoken.iter().map(Spoken::words).collect(),
+            left_out,
+            fields,
+            asks: auth_requirements(card).required,
+            data: ascii(&data),
+            origins,
+        })
+    }
+
+    pub(crate) fn origins(&self) -> &[ConnectSource] {
+        match self {
+            Self::Open(console) => &console.origins,
+            Self::Closed { .. } => &[],
+        }
+    }
+}
+
+struct Spoken {
+    route: Route,
+    dialect: &'static str,
+    origin: ConnectSource,
+}
+
+impl Spoken {
+    fn words(&self) -> String {
+        let mut words = format!("{} at {}", label(&self.route), self.route.url);
+        if let Some(tenant) = self.route.tenant() {
+            let _ = write!(words, ", tenant {tenant}");
+        }
+        text::line(&words, text::ADDRESS)
+    }
+
+    fn data(&self) -> Value {
+        json!({
+            "dialect": self.dialect,
+            "url": self.route.url.as_str(),
+            "origin": self.origin.as_str(),
+            "tenant": self.route.tenant(),
+        })
+    }
+}
+
+/// The interfaces that the script can call, in order of preference, and sentences about the others.
+fn spoken(card: &AgentCard) -> (Vec<Spoken>, Vec<String>) {
+    let (mut spoken, mut left_out) = (Vec::new(), Vec::new());
+    for route in routes(card).unwrap_or_default() {
+        let Some(&(_, dialect)) = SPOKEN.iter().find(|(known, _)| *known == route.dialect) else {
+            continue;
+        };
+        match ConnectSource::of(&route.url).filter(|_| fits(&route)) {
+            Some(origin) if spoken.len() < INTERFACES => spoken.push(Spoken {
+                route,
+                dialect,
+                origin,
+            }),
+            None if left_out.len() < LEFT_OUT => left_out.push(format!(
+                "{} is left out: the security policy of a page cannot name its address.",
+                label(&route)
+            )),
+            _ => {}
+        }
+    }
+    (spoken, left_out)
+}
+
+fn unspoken(agent: &Agent, left_out: &[String]) -> String {
+    let card = &agent.card;
+    let is_grpc = |binding: &str| binding.eq_ignore_ascii_case("GRPC");
+    let is_unknown = |one: &Interface| one.binding == UNKNOWN_BINDING;
+    let mut bindings = card.interfaces.iter().map(|one| one.binding.as_str());
+    if agent.assumed_url.is_some() {
+        "The card names no address, and this page calls none that is only assumed.".to_owned()
+    } else if card.interfaces.is_empty() {
+        "The card lists no interface, so the agent cannot be called.".to_owned()
+    } else if !left_out.is_empty() {
+        "The security policy of a page cannot name the address of this agent, so no page can call it.".to_owned()
+    } else if card.interfaces.iter().all(is_unknown) {
+        "The card names an address, but not how the agent is called there.".to_owned()
+    } else if bindings.all(is_grpc) {
+        "The agent speaks gRPC only, which no page in a browser can.".to_owned()
+    } else {
+        "None of its interfaces is one that a page in a browser can call.".to_owned()
+    }
+}
+
+/// Why a page cannot send the credentials that the card requires; `None` if it can.
+fn out_of_reach(card: &AgentCard) -> Option<String> {
+    let requirements = auth_requirements(card);
+    let mut obstacles = Vec::new();
+    for alternative in &requirements.alternatives {
+        obstacles.push(alternative.iter().find_map(obstacle)?);
+    }
+    let first = obstacles.first().filter(|_| requirements.required)?;
+    Some((*first).to_owned())
+}
+
+/// Why a page cannot meet a scheme.
+fn obstacle(asked: &AuthScheme<'_>) -> Option<&'static str> {
+    if matches!(asked.kind.as_deref(), Some(SchemeKind::MutualTls)) {
+        return Some(
+            "The agent asks for a client certificate (mutual TLS), which no page in a browser can present.",
+        );
+    }
+    match credential(asked) {
+        Ok(Some(Credential::CookieKey(_))) => Some(
+            "The agent asks for an API key in a cookie, which no page in a browser can send to another site.",
+        ),
+        _ => None,
+    }
+}
+
+fn fields(card: &AgentCard) -> Vec<CredentialField> {
+    let mut fields = Vec::new();
+    let requirements = auth_requirements(card);
+    for asked in requirements.alternatives.iter().flatten() {
+        let Some(field) = field(asked) else { continue };
+        if fields.len() < FIELDS && !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    fields
+}
+
+fn field(asked: &AuthScheme<'_>) -> Option<CredentialField> {
+    let is_basic = |kind: &SchemeKind| matches!(kind, SchemeKind::Http { scheme, .. } if scheme.eq_ignore_ascii_case("basic"));
+    let (kind, name, label) = match credential(asked) {
+        Ok(Some(Credential::Bearer)) => ("bearer", String::new(), "Access token".to_owned()),
+        Ok(Some(Credential::Authorization)) if asked.kind.as_deref().is_some_and(is_basic) => {
+            ("basic", String::new(), "Password".to_owned())
+        }
+        Ok(Some(Credential::Authorization)) => (
+            "authorization",
+            String::new(),
+            "The whole Authorization header".to_owned(),
+        ),
+        Ok(Some(Credential::HeaderKey(name))) => {
+            let label = format!("API key, sent in the header {}", text::line(&name, LINE));
+            ("header", name, label)
+        }
+        Ok(Some(Credential::QueryKey(name))) => {
+            let label = format!("API key, sent in the query as {}", text::line(&name, LINE));
+            ("query", name, label)
+        }
+        _ => return None,
+    };
+    Some(CredentialField { kind, name, label })
+}
+
+/// Notes shown before the first message.
+fn warnings(agent: &Agent) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if agent.hit.summary.lifecycle.as_str() == "deprecated" {
+        warnings.push("The agent is deprecated.".to_owned());
+    }
+    if agent.signature_verdict.state.known() == Some(SignatureState::Invalid) {
+        warnings.push(
+            "A signature on its card is invalid, so somebody may have changed the address."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// JSON in ASCII, so that no character of a card is invisible in the page's text.
+fn ascii(data: &Value) -> String {
+    let mut out = String::new();
+    for character in data.to_string().chars() {
+        if matches!(character, ' '..='~') {
+            out.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn card(members: &str) -> AgentCard {
+        let card = format!(r#"{{"name": "A", {members}}}"#);
+        a2a_card::parse(card.as_bytes()).unwrap().card
+    }
+
+    fn secured(schemes: &str, required: &str) -> AgentCard {
+        card(&format!(
+            r#""url": "https://a.example/", "securitySchemes": {{{schemes}}}, "security": [{required}]"#
+        ))
+    }
+
+    const BEARER: &str = r#""b": {"type": "http", "scheme": "bearer"}"#;
+    const TLS: &str = r#""t": {"type": "mutualTLS"}"#;
+    const COOKIE: &str = r#""c": {"type": "apiKey", "in": "cookie", "name": "k"}"#;
+
+    #[test]
+    fn interfaces_are_those_of_the_choice_as_far_as_a_page_can_call_them() {
+        let card = card(
+            r#""supportedInterfaces": [
+                {"url": "https://a.example:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+                {"url": "https://[::1]/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+                {"url": "https://b.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "t"},
+                {"url": "https://c.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]"#,
+        );
+        let (found, left_out) = spoken(&card);
+        let data: Vec<Value> = found.iter().map(Spoken::data).collect();
+        assert_eq!(
+            data,
+            [
+                json!({"dialect": "1.0-rest", "url": "https://b.example/rest", "origin": "https://b.example", "tenant": "t"}),
+                json!({"dialect": "0.3-jsonrpc", "url": "https://c.example/rpc", "origin": "https://c.example", "tenant": null}),
+            ]
+        );
+        let words = "A2A 1.0 over HTTP+JSON at https://b.example/rest, tenant t";
+        assert_eq!(found[0].words(), words);
+        assert_eq!(left_out.len(), 1, "{left_out:?}");
+        assert!(left_out[0].starts_with("A2A 1.0 over JSON-RPC"));
+    }
+
+    #[test]
+    fn an_alternative_that_a_page_can_meet_is_enough() {
+        let all = format!("{BEARER}, {TLS}, {COOKIE}");
+        for (required, reached) in [
+            (r#"{"b": []}"#, true),
+            (r#"{"t": []}"#, false),
+            (r#"{"c": []}"#, false),
+            (r#"{"b": [], "t": []}"#, false),
+            (r#"{"t": []}, {"c": []}"#, false),
+            (r#"{"t": []}, {"b": []}"#, true),
+            (r#"{"t": []}, {}"#, true),
+        ] {
+            let reason = out_of_reach(&secured(&all, required));
+            assert_eq!(reason.is_none(), reached, "{required}: {reason:?}");
+        }
+        // Schemes that a card only declares keep nobody out.
+        assert_eq!(out_of_reach(&secured(TLS, "")), None);
+    }
+
+    #[test]
+    fn each_credential_has_one_field() {
+        let schemes = format!(
+            r#"{BEARER}, {TLS}, "o": {{"type": "openIdConnect", "openIdConnectUrl": "https://i.example"}},
+            "p": {{"type": "http", "scheme": "Basic"}}, "d": {{"type": "http", "scheme": "digest"}},
+            "h": {{"type": "apiKey", "in": "header", "name": "X-Key"}},
+            "q": {{"type": "apiKey", "in": "query", "name": "key"}},
+            "bad": {{"type": "apiKey", "in": "header", "name": "X: y"}}"#
+        );
+        let required = r#"{"b": []}, {"o": []}, {"p": []}, {"d": []}, {"h": [], "q": []}, {"t": []}, {"bad": []}"#;
+        let found = fields(&secured(&schemes, required));
+        let kinds: Vec<_> = found
+            .iter()
+            .map(|field| (field.kind, field.name.as_str()))
+            .collect();
+        let wanted = [
+            ("bearer", ""),
+            ("basic", ""),
+            ("authorization", ""),
+            ("header", "X-Key"),
+            ("query", "key"),
+        ];
+        assert_eq!(kinds, wanted);
+    }
+
+    #[test]
+    fn data_for_the_script_is_plain_ascii_and_means_the_same() {
+        let data = json!({"tenant": "\u{202e}x\u{2028}</script>\u{1f680}\"\\"});
+        let text = ascii(&data);
+        assert!(text.is_ascii(), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), data);
+    }
+}

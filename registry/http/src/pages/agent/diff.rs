@@ -1,0 +1,184 @@
+//! The page of the changes between two versions of an agent's card, with the importance of each.
+
+use a2a_registry_api::{Diff, Version, VersionList};
+use a2a_registry_core::agents::diff::{DiffQuery, agent_diff};
+use a2a_registry_core::agents::views::{agent_show, agent_versions};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::text::{self, ADDRESS, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::review::{ChangeClass, VersionState};
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+
+use crate::pages::changes::{self, class_meaning};
+use crate::pages::frame::Frame;
+use crate::pages::moment;
+use crate::requests::path::AgentRef;
+use crate::requests::query;
+use crate::requests::visitor::Visitor;
+
+const VERSIONS: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "diff.html")]
+pub(crate) struct DiffPage {
+    frame: Frame,
+    now: Timestamp,
+    name: String,
+    agent: String,
+    diff: Diff,
+    importance: &'static str,
+    versions: Vec<Version>,
+}
+
+pub(crate) struct DiffMaterial {
+    pub name: String,
+    pub agent: String,
+    pub diff: Diff,
+    /// The newest versions that the caller may see.
+    pub versions: VersionList,
+}
+
+/// Shows the changes between `?from=` and `?to=`, chosen as by `GET /v1/agents/{agent}/diff`.
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: Visitor,
+    AgentRef(agent): AgentRef,
+    request: HttpRequest,
+) -> HttpResponse {
+    let frame = Frame::of(context.config(), "agent", &visitor);
+    let caller = &visitor.caller;
+    match material(&context, caller, &agent, request.query_string()).await {
+        Ok(material) => {
+            let page = DiffPage::new(frame, material, context.now());
+            crate::pages::page(StatusCode::OK, &page)
+        }
+        Err(error) => crate::pages::problems::problem(frame, error),
+    }
+}
+
+async fn material(
+    context: &Context,
+    caller: &Caller,
+    agent: &str,
+    query: &str,
+) -> Result<DiffMaterial> {
+    let query = read(query)?;
+    let first = PageRequest {
+        page_size: Some(VERSIONS),
+        page_token: None,
+    };
+    let (shown, diff, versions) = futures::join!(
+        agent_show(context, caller, agent),
+        agent_diff(context, caller, agent, &query),
+        agent_versions(context, caller, agent, &first),
+    );
+    let summary = shown?.hit.summary;
+    Ok(DiffMaterial {
+        name: summary.name,
+        agent: summary.id.to_string(),
+        diff: diff?,
+        versions: versions?,
+    })
+}
+
+/// An empty member, which a form may send, counts as absent.
+fn read(query: &str) -> Result<DiffQuery> {
+    let invalid = |text: String| AppError::invalid("/", text);
+    if query.len() > ADDRESS {
+        return Err(invalid("The address is too long.".to_owned()));
+    }
+    let query: DiffQuery = query::read(query).map_err(|problem| invalid(problem.to_string()))?;
+    let given = |digest: Option<String>| digest.filter(|digest| !digest.is_empty());
+    Ok(DiffQuery {
+        from: given(query.from),
+        to: given(query.to),
+    })
+}
+
+impl DiffPage {
+    pub(crate) fn new(frame: Frame, material: DiffMaterial, now: Timestamp) -> Self {
+        let versions = material.versions.versions;
+        Self {
+            frame,
+            now,
+            name: text::line(&material.name, LINE),
+            agent: material.agent,
+            importance: importance(&material.diff, &versions),
+            diff: material.diff,
+            versions,
+        }
+    }
+
+    /// The version with that digest, if it is among those to choose from.
+    fn version(&self, digest: &str) -> Option<&Version> {
+        let mut versions = self.versions.iter();
+        versions.find(|version| version.digest == digest)
+    }
+}
+
+/// What the importance of a comparison means for its two versions: what is in review, and what was decided.
+fn importance(diff: &Diff, versions: &[Version]) -> &'static str {
+    let class = diff.change_class.known();
+    if !matches!(class, Some(ChangeClass::High | ChangeClass::Critical)) {
+        return class_meaning(class);
+    }
+    let sides = [&diff.from, &diff.to];
+    let compared: Vec<&Version> = versions
+        .iter()
+        .filter(|version| sides.contains(&&version.digest))
+        .collect();
+    let newer = compared.iter().max_by_key(|version| version.observed_at);
+    let newer = newer.and_then(|version| version.state.known());
+    let are_approved = compared.len() == 2
+        && compared
+            .iter()
+            .all(|version| version.state == VersionState::Approved);
+    match newer {
+        Some(VersionState::Approved) if are_approved => {
+            "A change like this needs a review. Both versions are approved."
+        }
+        Some(VersionState::Approved) => {
+            "A change like this needs a review. The newer version is approved."
+        }
+        Some(VersionState::Rejected) => {
+            "A change like this needs a review. The newer version was rejected."
+        }
+        Some(VersionState::Superseded) => {
+            "A change like this needs a review. Another version came before anybody decided."
+        }
+        Some(VersionState::Pending) if class == Some(ChangeClass::Critical) => {
+            "It needs a review; nothing is served until then."
+        }
+        Some(VersionState::Pending) => {
+            "It needs a review; the version before stays served meanwhile."
+        }
+        None => class_meaning(class),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn empty_members_of_the_form_are_none_and_others_are_refused() {
+        let query = read("from=&to=sha256%3Aab").unwrap();
+        assert_eq!((query.from, query.to.as_deref()), (None, Some("sha256:ab")));
+        assert_eq!(read("").unwrap(), DiffQuery::default());
+        for bad in [
+            "form=a",
+            "from=a&from=b",
+            "to=%zz",
+            &format!("to={}", "a".repeat(ADDRESS)),
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

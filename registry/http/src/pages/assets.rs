@@ -1,0 +1,68 @@
+//! The static files of pages: style sheet, script and icon, embedded in the program.
+
+use std::fmt::Write as _;
+
+use a2a_registry_core::error::AppError;
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, web};
+use rust_embed::{Embed, EmbeddedFile};
+
+use crate::answers::answer::Answer;
+use crate::answers::conditional::conditional;
+
+#[derive(Embed)]
+#[folder = "$CARGO_MANIFEST_DIR/../../web/static"]
+struct Static;
+
+/// The URL of a file, with the first digits of its hash: changed content has another URL, so that browsers may cache it
+/// forever.
+pub(crate) fn address(name: &str) -> String {
+    match Static::get(name) {
+        Some(file) => format!("/static/{name}?v={}", tag(&file)),
+        None => format!("/static/{name}"),
+    }
+}
+
+/// Serves a static file: cacheable forever under its hashed URL, else revalidated.
+pub(crate) async fn show(request: HttpRequest, name: web::Path<String>) -> Answer {
+    let file = Static::get(&name).ok_or_else(AppError::no_address)?;
+    let tag = tag(&file);
+    let is_versioned = request.query_string() == format!("v={tag}");
+    let caching = HeaderValue::from_static(if is_versioned {
+        "public, max-age=31536000, immutable"
+    } else {
+        "public, no-cache"
+    });
+    let media_type = content_type(&name);
+    Ok(conditional(
+        &request,
+        &format!("\"{tag}\""),
+        caching,
+        || {
+            HttpResponse::Ok()
+                .insert_header((CONTENT_TYPE, media_type))
+                .body(file.data.into_owned())
+        },
+    ))
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The first 16 hex digits of the content's SHA-256.
+fn tag(file: &EmbeddedFile) -> String {
+    file.metadata
+        .sha256_hash()
+        .iter()
+        .take(8)
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,56 @@
+//! The credentials that an agent requires from its callers, in words for a list.
+
+use a2a_registry_core::text;
+
+/// Kinds of credentials in a line; the page of the agent names all.
+const KINDS: usize = 3;
+
+/// The word for a value of the filter `auth`.
+pub(crate) fn word(value: &str) -> String {
+    match value {
+        "none" => "No credentials".to_owned(),
+        "unknown" => "Not understood".to_owned(),
+        "apiKey" => "API key".to_owned(),
+        "oauth2" => "OAuth 2.0".to_owned(),
+        "openIdConnect" => "OpenID Connect".to_owned(),
+        "mutualTLS" => "Client certificate".to_owned(),
+        _ => match value.strip_prefix("http:") {
+            Some("bearer") => "Bearer token".to_owned(),
+            Some("basic") => "User name and password".to_owned(),
+            Some(scheme) => format!("HTTP {}", text::line(scheme, 30)),
+            None => text::line(value, 40),
+        },
+    }
+}
+
+pub(crate) fn sentence(values: &[String]) -> String {
+    let mut kinds: Vec<String> = values.iter().take(KINDS).map(|value| word(value)).collect();
+    if values.len() > KINDS {
+        kinds.push("…".to_owned());
+    }
+    match values {
+        [] => "Credentials not stated".to_owned(),
+        [only] if only == "unknown" => "Credentials not understood".to_owned(),
+        _ => kinds.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_credentials_of_an_agent_are_named_in_words_of_people() {
+        let of = |values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+            sentence(&values)
+        };
+        assert_eq!(of(&["none"]), "No credentials");
+        assert_eq!(of(&["http:bearer", "apiKey"]), "Bearer token, API key");
+        assert_eq!(of(&["unknown"]), "Credentials not understood");
+        assert_eq!(of(&[]), "Credentials not stated");
+        assert_eq!(of(&["http:digest"]), "HTTP digest");
+        let many = of(&["apiKey", "oauth2", "mutualTLS", "http:x"]);
+        assert_eq!(many, "API key, OAuth 2.0, Client certificate, …");
+    }
+}

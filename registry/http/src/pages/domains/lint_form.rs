@@ -1,0 +1,98 @@
+//! The form that lints a pasted card before it is published: the same act as `POST /v1/cards:lint`.
+
+use a2a_card::MAX_CARD_BYTES;
+use a2a_registry_api::{CardLint, FindingView};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::lint::card_lint;
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+
+use crate::pages::domains::register::{RegisterPage, sentence};
+use crate::problems::problem::Problem;
+use crate::requests::auth::admit_write;
+use crate::requests::body::UnreadBody;
+use crate::requests::forms::read_form;
+use crate::requests::visitor::Visitor;
+
+/// Bytes of the form: each byte of a card may be escaped.
+const FORM: usize = 3 * MAX_CARD_BYTES + 64;
+pub(super) const FINDINGS: usize = 100;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LintForm {
+    card: String,
+}
+
+#[derive(Default)]
+pub(crate) struct LintedView {
+    pub card: String,
+    /// Why it could not be read.
+    pub problem: Option<String>,
+    pub result: Option<CardLint>,
+}
+
+/// Lints the card of the form, and responds with the page and the findings.
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    visitor: Visitor,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> HttpResponse {
+    let mut linted = LintedView::default();
+    let status = match lint(&context, &request, body, &mut linted.card).await {
+        Ok(result) => {
+            linted.result = Some(result);
+            StatusCode::OK
+        }
+        Err(problem) => {
+            crate::pages::log(&problem);
+            linted.problem = Some(sentence(&problem.to_string()));
+            problem.kind().status
+        }
+    };
+    let page = RegisterPage::with_lint(context.config(), &visitor, linted);
+    crate::pages::page(status, &page)
+}
+
+async fn lint(
+    context: &Context,
+    request: &HttpRequest,
+    body: UnreadBody,
+    card: &mut String,
+) -> Result<CardLint, Problem> {
+    admit_write(request, &Caller::default())?;
+    let form: LintForm = read_form(request, body, FORM).await?;
+    *card = form.card;
+    Ok(card_lint(context, card.clone().into()).await?)
+}
+
+/// The number of findings by severity, such as "2 errors, 1 warning".
+pub(super) fn summary(findings: &[FindingView]) -> String {
+    let kinds = [
+        ("error", "errors"),
+        ("warning", "warnings"),
+        ("info", "hints"),
+    ];
+    let counts: Vec<String> = kinds
+        .iter()
+        .filter_map(|(severity, plural)| {
+            let count = findings
+                .iter()
+                .filter(|one| one.severity == *severity)
+                .count();
+            match count {
+                0 => None,
+                1 => Some(format!("1 {}", plural.trim_end_matches('s'))),
+                _ => Some(format!("{count} {plural}")),
+            }
+        })
+        .collect();
+    if counts.is_empty() {
+        "Nothing to mend.".to_owned()
+    } else {
+        format!("{}.", counts.join(", "))
+    }
+}

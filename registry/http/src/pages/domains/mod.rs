@@ -1,0 +1,359 @@
+//! The page of one domain: its sources, their results, and how to prove it.
+
+pub mod lint_form;
+pub mod own;
+pub mod owner_vouch;
+pub mod parts;
+pub mod register;
+pub mod standing;
+
+use std::collections::HashMap;
+
+use a2a_crawler::fetch::MAX_SUMMARY;
+use a2a_registry_api::limits::{MAX_REASON, MAX_VOUCH_DAYS};
+use a2a_registry_api::{DomainView, SourceView};
+use a2a_registry_core::agents::views::{agent_show, owns};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::verify::domain_verify;
+use a2a_registry_core::error::{ErrorKind, Result};
+use a2a_registry_core::text::{self, ADDRESS, BLOCK, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::coverage::Coverage;
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::review::ReviewKind;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::source::SourceState;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::agents::agents_by_ids;
+use a2a_registry_store::reviews::reviews_open;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+use owner_vouch::OwnerVouchForm;
+use parts::AgentView;
+use serde::Deserialize;
+use standing::StandingView;
+use uuid::Uuid;
+
+use crate::answers::answer::Answer;
+use crate::pages::frame::Frame;
+use crate::pages::{moment, trust};
+use crate::requests::auth::Register;
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::path::DomainRef;
+use crate::requests::visitor::Visitor;
+
+/// Reloads of a page while the first visit is in progress, one every two seconds.
+const RELOADS: u32 = 20;
+pub(crate) const NEW: SourceState = SourceState::New;
+/// Proofs, challenges, sources and agents on the page.
+const LIST: usize = 60;
+
+#[derive(Template)]
+#[template(path = "domain.html")]
+pub(crate) struct DomainPage {
+    frame: Frame,
+    now: Timestamp,
+    view: DomainView,
+    standing: StandingView,
+    /// For an admin, if the host cannot be proved.
+    owner_vouch_form: Option<OwnerVouchForm>,
+    verify: String,
+    /// Why it cannot be proved, unless one of the steps says so or an admin vouches for its owner.
+    no_challenge: Option<String>,
+    agents: Vec<AgentView>,
+    /// Why parts of it are not listed, for callers who may see the reason.
+    not_listed: Vec<String>,
+    /// Whether the first visit is in progress.
+    waiting: bool,
+    /// Set if the page is the response to a registration.
+    registered_now: Option<RegisteredNow>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct NamedAgent {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    /// `None` if only a later build knows it.
+    pub lifecycle: Option<ShownLifecycle>,
+    /// The page of its open review, for those who may see it.
+    pub review: Option<String>,
+}
+
+/// The note for a visitor who has just registered the domain.
+struct RegisteredNow {
+    /// None of the sources was fetched yet.
+    under_way: bool,
+    /// The public page of the domain, visible once an agent of it is listed.
+    link: String,
+    /// The command that shows the rest to the account that registered it.
+    command: String,
+}
+
+/// The page for a domain that does not exist or is hidden, which look the same.
+#[derive(Template)]
+#[template(path = "nothing.html")]
+struct NothingPage {
+    frame: Frame,
+    domain: String,
+    waiting: bool,
+    command: String,
+}
+
+/// Shows a domain. `?wait=N` lets the page reload itself while the first visit is under way.
+pub(crate) async fn show(
+    context: web::Data<Context>,
+    visitor: Visitor,
+    DomainRef(domain): DomainRef,
+    request: HttpRequest,
+) -> HttpResponse {
+    let frame = Frame::of(context.config(), "domain", &visitor);
+    let caller = &visitor.caller;
+    let wait = waited(request.query_string());
+    match domain_show(&context, caller, &domain).await {
+        Ok(view) => {
+            let page = DomainPage::load(&context, &visitor, view, wait).await;
+            crate::pages::page(StatusCode::OK, &page)
+        }
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            let registry = context.config().public_url();
+            crate::pages::page(
+                StatusCode::NOT_FOUND,
+                &NothingPage::new(frame, &domain, wait, &registry),
+            )
+        }
+        Err(error) => crate::pages::problems::problem(frame, error),
+    }
+}
+
+/// The form that has the proofs of a domain checked; it has no fields.
+#[derive(Deserialize)]
+pub(crate) struct VerifyForm {}
+
+impl FormFields for VerifyForm {}
+
+/// Has the proofs of a domain checked, and shows it again with the results.
+pub(crate) async fn verify(
+    DomainRef(domain): DomainRef,
+    form: FormOf<Register, VerifyForm>,
+) -> Answer {
+    domain_verify(&form.context, &form.visitor.caller, &domain).await?;
+    let here = format!("/domains/{}#ownership", text::segment(&domain));
+    Ok(crate::pages::see_other(&here))
+}
+
+/// The page of a domain that this caller has just registered.
+pub(crate) async fn registered(
+    context: &Context,
+    caller: &Caller,
+    view: DomainView,
+    under_way: bool,
+) -> HttpResponse {
+    let frame = Frame::new(context.config(), "register");
+    let names = names(context, caller, &view, LIST).await;
+    let registered_now = RegisteredNow {
+        under_way,
+        link: format!("/domains/{}?wait=1", text::segment(&view.domain)),
+        command: show_command(&view.domain, &context.config().public_url()),
+    };
+    let mut page = DomainPage::new(frame, view, names, None, context.now());
+    page.registered_now = Some(registered_now);
+    crate::pages::page(StatusCode::OK, &page)
+}
+
+fn show_command(domain: &str, registry: &str) -> String {
+    format!(
+        "a2a-registry domain show {} \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
+        a2a_registry_core::text::quote::shell(domain),
+        a2a_registry_core::text::quote::shell(registry)
+    )
+}
+
+/// The domain's agents that this caller may see. They are read from the database: the index may not have an agent yet
+/// that a first visit has just found.
+async fn names(
+    context: &Context,
+    caller: &Caller,
+    view: &DomainView,
+    most: usize,
+) -> Vec<NamedAgent> {
+    let mut names = Vec::new();
+    let ids: Vec<Uuid> = view.agents.iter().take(most).copied().collect();
+    let reviews = reviews_of(context, caller, &ids).await;
+    let reviews = reviews.unwrap_or_default();
+    for id in ids {
+        let review = reviews.get(&id).map(|review| format!("/reviews/{review}"));
+        let id = id.to_string();
+        if let Ok(agent) = agent_show(context, caller, &id).await {
+            let summary = agent.hit.summary;
+            names.push(NamedAgent {
+                id,
+                name: summary.name,
+                description: summary.description.unwrap_or_default(),
+                lifecycle: summary.lifecycle.known(),
+                review,
+            });
+        }
+    }
+    names
+}
+
+/// The open reviews of the cards of these agents, as far as the caller may see them.
+async fn reviews_of(
+    context: &Context,
+    caller: &Caller,
+    agents: &[Uuid],
+) -> Result<HashMap<Uuid, Uuid>> {
+    let mut found = HashMap::new();
+    if caller.account.is_none() {
+        return Ok(found);
+    }
+    let rows = agents_by_ids(&context.store, agents).await?;
+    for review in reviews_open(&context.store, agents).await? {
+        let row = rows.iter().find(|row| row.id == review.agent_id);
+        let Some(row) = row.filter(|_| review.kind == ReviewKind::Admission) else {
+            continue;
+        };
+        if caller.may(Permission::SeeAll) || owns(context, caller, row).await? {
+            found.insert(row.id, review.id);
+        }
+    }
+    Ok(found)
+}
+
+/// The number of reloads so far; `None` if the page does not wait.
+fn waited(query: &str) -> Option<u32> {
+    query.strip_prefix("wait=")?.parse().ok()
+}
+
+/// Has the page reload once more, unless it has reached [`RELOADS`].
+fn reload(frame: &mut Frame, domain: &str, wait: Option<u32>) -> bool {
+    let Some(count) = wait.filter(|count| (1..=RELOADS).contains(count)) else {
+        return false;
+    };
+    frame.refresh = Some(format!(
+        "/domains/{}?wait={}",
+        text::segment(domain),
+        count + 1
+    ));
+    true
+}
+
+impl NothingPage {
+    fn new(mut frame: Frame, domain: &str, wait: Option<u32>, registry: &str) -> Self {
+        let waiting = reload(&mut frame, domain, wait);
+        Self {
+            frame,
+            domain: text::line(domain, LINE),
+            waiting,
+            command: show_command(domain, registry),
+        }
+    }
+}
+
+impl DomainPage {
+    async fn load(
+        context: &Context,
+        visitor: &Visitor,
+        view: DomainView,
+        wait: Option<u32>,
+    ) -> Self {
+        let frame = Frame::of(context.config(), "domain", visitor);
+        let names = names(context, &visitor.caller, &view, LIST).await;
+        let form = OwnerVouchForm::of(&view, &visitor.caller);
+        let mut page = Self::new(frame, view, names, wait, context.now());
+        page.owner_vouch_form = form;
+        let mut steps = page.standing.steps.iter_mut();
+        if let (Some(form), Some(step)) =
+            (&page.owner_vouch_form, steps.find(|step| step.impossible))
+        {
+            step.link = Some(("#vouch-for-owner".to_owned(), form.summary));
+        }
+        page
+    }
+
+    pub(crate) fn new(
+        mut frame: Frame,
+        view: DomainView,
+        names: Vec<NamedAgent>,
+        wait: Option<u32>,
+        now: Timestamp,
+    ) -> Self {
+        // Attempts are hidden from some callers, the state of a source is not.
+        let under_way = view.sources.iter().any(|source| source.state == NEW);
+        let waiting =
+            (under_way || view.agents.is_empty()) && reload(&mut frame, &view.domain, wait);
+        let standing = StandingView::new(&view, &names);
+        let agents = view.agents.iter().take(LIST);
+        let not_listed = view.not_listed.iter().take(LIST);
+        Self {
+            frame,
+            now,
+            waiting,
+            no_challenge: view
+                .no_challenge
+                .as_deref()
+                .filter(|_| standing.steps.is_empty() && view.owner_vouch.is_none())
+                .map(|reason| text::line(reason, ADDRESS)),
+            standing,
+            registered_now: None,
+            owner_vouch_form: None,
+            verify: format!(
+                "a2a-registry domain verify {}",
+                a2a_registry_core::text::quote::shell(&view.domain)
+            ),
+            not_listed: not_listed
+                .map(|reason| text::line(&remove_ids(reason, &view.agents), BLOCK))
+                .collect(),
+            agents: agents
+                .map(|id| AgentView::new(&id.to_string(), &names))
+                .collect(),
+            view,
+        }
+    }
+
+    /// The sources where nothing is published, or all others, up to the limit of the page.
+    fn sources(&self, are_absent: bool) -> Vec<&SourceView> {
+        let is_wanted = |source: &&SourceView| (source.state == SourceState::Absent) == are_absent;
+        let wanted = self.view.sources.iter().filter(is_wanted);
+        wanted.take(LIST).collect()
+    }
+
+    /// Whether sources were fetched with results that this caller may not see.
+    fn hides_results(&self) -> bool {
+        self.sources(false).into_iter().any(|source| {
+            let is_fetched = source.state != NEW && source.state != SourceState::Recorded;
+            is_fetched && parts::attempts(source).is_empty()
+        })
+    }
+}
+
+/// A sentence without the ids that follow the names of these agents, which people do not read.
+fn remove_ids(sentence: &str, agents: &[Uuid]) -> String {
+    let mut ids = agents.iter().map(|id| format!(" ({id})"));
+    match ids.find(|id| sentence.contains(id)) {
+        Some(id) => sentence.replacen(&id, "", 1),
+        None => sentence.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_reloads_itself_so_often_and_no_more() {
+        assert_eq!(waited("wait=3"), Some(3));
+        for other in ["", "wait=", "wait=-1", "wait=1&x", "wait=99999999999"] {
+            assert_eq!(waited(other), None, "{other}");
+        }
+        let mut frame = Frame::new(&a2a_registry_core::config::Config::default(), "domain");
+        assert!(reload(&mut frame, "a.example:8443", Some(RELOADS)));
+        let last = format!("/domains/a.example:8443?wait={}", RELOADS + 1);
+        assert_eq!(frame.refresh.as_deref(), Some(last.as_str()));
+        assert!(!reload(&mut frame, "a.example", Some(RELOADS + 1)));
+        assert!(!reload(&mut frame, "a.example", Some(0)));
+    }
+}

@@ -1,0 +1,127 @@
+//! The forms on a domain's page by which an admin vouches for an owner and ends that.
+
+use a2a_registry_api::limits::DEFAULT_VOUCH_DAYS;
+use a2a_registry_api::{DomainView, NewOwnerVouch};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::owner_vouch::{owner_vouch_end, owner_vouch_set};
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::text::{self, BLOCK};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Permission;
+use actix_web::HttpResponse;
+use serde::Deserialize;
+
+use crate::answers::answer::Answer;
+use crate::pages::domains::DomainPage;
+use crate::problems::problem::Problem;
+use crate::requests::auth::Administer;
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::path::DomainRef;
+
+pub(crate) struct OwnerVouchForm {
+    pub summary: &'static str,
+    pub problem: Option<String>,
+    pub account: String,
+    pub reason: String,
+    pub days: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SetForm {
+    account: String,
+    reason: String,
+    days: String,
+    confirmed: String,
+}
+
+impl FormFields for SetForm {}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndForm {
+    confirmed: String,
+}
+
+impl FormFields for EndForm {}
+
+/// Vouches for an account as owner, and leads back to the domain; an error is shown above the form, which keeps its
+/// input.
+pub(crate) async fn set(DomainRef(domain): DomainRef, form: FormOf<Administer, SetForm>) -> Answer {
+    let (visitor, fields) = (&form.visitor, form.fields);
+    let problem = match vouch_for_owner(&form.context, &visitor.caller, &domain, &fields).await {
+        Ok(_) => return Ok(back(&domain)),
+        Err(error) => Problem::from(error),
+    };
+    let Ok(view) = domain_show(&form.context, &visitor.caller, &domain).await else {
+        return Err(problem);
+    };
+    let mut page = DomainPage::load(&form.context, visitor, view, None).await;
+    let Some(form) = &mut page.owner_vouch_form else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    form.refuse(&problem, fields);
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+async fn vouch_for_owner(
+    context: &Context,
+    caller: &Caller,
+    domain: &str,
+    fields: &SetForm,
+) -> Result<DomainView> {
+    if fields.confirmed.is_empty() {
+        let detail =
+            "Tick the box to confirm that the account may act as owner, and send the form again.";
+        return Err(AppError::invalid("/confirmed", detail));
+    }
+    let vouch = NewOwnerVouch {
+        account: fields.account.trim().to_owned(),
+        reason: fields.reason.clone(),
+        // An invalid number is refused like 0.
+        expires_in_days: Some(fields.days.trim().parse().unwrap_or(0)),
+    };
+    owner_vouch_set(context, caller, domain, &vouch).await
+}
+
+/// Ends the vouch, and leads back to the domain.
+pub(crate) async fn end(DomainRef(domain): DomainRef, form: FormOf<Administer, EndForm>) -> Answer {
+    if form.fields.confirmed.is_empty() {
+        let detail = "Tick the box to confirm that the vouch ends, and send the form again.";
+        return Err(AppError::invalid("/confirmed", detail).into());
+    }
+    owner_vouch_end(&form.context, &form.visitor.caller, &domain).await?;
+    Ok(back(&domain))
+}
+
+fn back(domain: &str) -> HttpResponse {
+    let here = format!("/domains/{}#ownership", text::segment(domain));
+    crate::pages::see_other(&here)
+}
+
+impl OwnerVouchForm {
+    /// The form for a caller who may vouch, on the page of a host that cannot be proved.
+    pub fn of(view: &DomainView, caller: &Caller) -> Option<Self> {
+        let fits = view.no_challenge.is_some() && caller.may(Permission::Administer);
+        fits.then(|| Self {
+            summary: match view.owner_vouch {
+                Some(_) => "Change or end the vouch",
+                None => "Vouch for an owner",
+            },
+            problem: None,
+            account: String::new(),
+            reason: String::new(),
+            days: DEFAULT_VOUCH_DAYS.to_string(),
+        })
+    }
+
+    /// Shows why the form was refused, and keeps its input. The box must be ticked again, for what is sent then.
+    fn refuse(&mut self, problem: &Problem, fields: SetForm) {
+        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        self.account = fields.account;
+        self.reason = fields.reason;
+        self.days = fields.days;
+    }
+}

@@ -1,0 +1,118 @@
+//! The parts of a domain's page that its template cannot derive.
+
+use a2a_registry_api::{AttemptView, Challenge, SourceView};
+use a2a_registry_core::text::{self, ADDRESS, LINE};
+use a2a_registry_domain::lifecycle::ShownLifecycle;
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::source::{SourceKind, SourceState};
+
+use crate::pages::domains::NamedAgent;
+use crate::pages::trust::{self, Badge};
+
+const ATTEMPTS: usize = 10;
+
+pub(crate) struct AgentView {
+    /// Its page, unless only callers with a token may see it.
+    pub link: Option<String>,
+    pub name: String,
+    pub description: String,
+    /// Its lifecycle, unless it is approved.
+    pub badge: Option<Badge>,
+}
+
+/// The location for the record or the file that would prove the domain.
+pub(super) fn place(challenge: &Challenge) -> &str {
+    let place = challenge.name.as_deref().or(challenge.url.as_deref());
+    place.unwrap_or_default()
+}
+
+pub(super) fn content(challenge: &Challenge) -> &str {
+    let content = challenge.value.as_deref().or(challenge.body.as_deref());
+    content.unwrap_or_default()
+}
+
+pub(super) fn card_url(source: &SourceView) -> String {
+    text::line(source.card_url.as_ref().unwrap_or(&source.url), ADDRESS / 4)
+}
+
+/// The newest requests of a source, the newest first.
+pub(super) fn attempts(source: &SourceView) -> Vec<&AttemptView> {
+    let all = source.last_attempt.iter().chain(&source.attempts);
+    all.take(ATTEMPTS).collect()
+}
+
+pub(super) fn outcome(attempt: &AttemptView) -> String {
+    text::line(&attempt.outcome.replace('_', " "), LINE)
+}
+
+/// How long a request took, and how the cached copy was used.
+pub(super) fn aside(attempt: &AttemptView) -> String {
+    match &attempt.cache {
+        Some(cache) => format!("{} ms, {}", attempt.elapsed_ms, text::line(cache, LINE)),
+        None => format!("{} ms", attempt.elapsed_ms),
+    }
+}
+
+pub(super) fn kind_name(kind: &OpenEnum<SourceKind>) -> &'static str {
+    match kind.known() {
+        Some(SourceKind::WellKnown) => "well-known path",
+        Some(SourceKind::Url) => "card URL",
+        Some(SourceKind::Entry) => "card in a catalog",
+        Some(SourceKind::Ard) => "agent catalog (ARD)",
+        Some(SourceKind::AiCatalog) => "agent catalog (AI Catalog)",
+        None => "other",
+    }
+}
+
+/// The state of a source as people write it.
+pub(super) fn state_words(state: &OpenEnum<SourceState>) -> String {
+    let words = match state.known() {
+        Some(SourceState::New) => "new",
+        Some(SourceState::Recorded) => "recorded",
+        Some(SourceState::Fresh) => "fetched",
+        Some(SourceState::Stale) => "last fetch failed",
+        Some(SourceState::Gone) => "unreachable",
+        Some(SourceState::Absent) => "nothing there",
+        None => return text::line(state.as_str(), LINE),
+    };
+    words.to_owned()
+}
+
+pub(super) fn state_tone(state: &OpenEnum<SourceState>) -> &'static str {
+    match state.known() {
+        Some(SourceState::Fresh) => "good",
+        Some(SourceState::Stale) => "warn",
+        Some(SourceState::Gone) => "bad",
+        Some(SourceState::New | SourceState::Recorded | SourceState::Absent) | None => "plain",
+    }
+}
+
+pub(super) fn validators(source: &SourceView) -> Option<&'static str> {
+    let known = source.validators?;
+    match (known.etag, known.last_modified) {
+        (true, true) => Some("ETag and Last-Modified"),
+        (true, false) => Some("ETag"),
+        (false, true) => Some("Last-Modified"),
+        (false, false) => None,
+    }
+}
+
+impl AgentView {
+    /// The view of the agent with that id, by its name if it is among these.
+    pub fn new(id: &str, names: &[NamedAgent]) -> Self {
+        let known = names.iter().find(|agent| agent.id == id);
+        let lifecycle = known.and_then(|agent| agent.lifecycle);
+        let hidden = lifecycle.is_some_and(|lifecycle| {
+            !matches!(
+                lifecycle,
+                ShownLifecycle::Approved | ShownLifecycle::Deprecated
+            )
+        });
+        Self {
+            link: (!hidden).then(|| format!("/agents/{id}/")),
+            name: text::line(known.map_or(id, |agent| &agent.name), LINE),
+            description: text::line(known.map_or("", |agent| &agent.description), 200),
+            badge: lifecycle.and_then(trust::lifecycle_badge),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The registration form of the web pages, with the form that lints a pasted card beside it.
+//!
+//! For a visitor who is not signed in, the form itself carries the token, so no other site can act with a visitor's
+//! authority; for one who is, it is a form of the session. If registration is open to anyone, the visitor's address
+//! counts for limits; so a form that another site sends is refused there as well.
+
+use std::time::Duration;
+
+use a2a_registry_api::{DomainView, Registration, SourceView};
+use a2a_registry_core::config::{Config, Registration as Admission};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::domains::acts::domain_show;
+use a2a_registry_core::domains::register;
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::text::{self, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::pages::domains::NEW;
+use crate::pages::domains::lint_form::{self, LintedView};
+use crate::pages::frame::Frame;
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds;
+use crate::requests::auth::{Register, admit_registration, authenticate_request};
+use crate::requests::body::UnreadBody;
+use crate::requests::forms::{FormFields, FormOf, read_form};
+use crate::requests::visitor::Visitor;
+
+/// How long the response waits for the result of the first visit.
+const FIRST_VISIT: Duration = Duration::from_secs(3);
+/// How often the result is polled in that time: not every visit appends an event.
+const POLL: Duration = Duration::from_millis(250);
+/// Bytes of a form.
+const FORM: usize = 8 * 1024;
+/// Characters of a target that the page repeats.
+const TARGET: usize = 2_000;
+
+/// The fields of the form. They are never logged, because they include a token.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RegisterForm {
+    target: String,
+    token: String,
+    approve: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "register.html")]
+pub(crate) struct RegisterPage {
+    frame: Frame,
+    open: bool,
+    target: String,
+    approve: bool,
+    problem: Option<String>,
+    lint: LintedView,
+}
+
+pub(crate) async fn blank(context: web::Data<Context>, visitor: Visitor) -> HttpResponse {
+    let mut page = RegisterPage::new(context.config(), "", false, None);
+    page.frame = Frame::of(context.config(), "register", &visitor);
+    crate::pages::page(StatusCode::OK, &page)
+}
+
+/// Registers the target of the form, and responds with the domain's page: its challenges and the result of the first
+/// visit.
+///
+/// The response is the page itself and not a redirect: the domain may still be hidden from everyone else, and only the
+/// form holds the token that shows it. Sending the form again registers nothing twice.
+pub(crate) async fn submit(
+    context: web::Data<Context>,
+    request: HttpRequest,
+    body: UnreadBody,
+) -> HttpResponse {
+    let mut form = RegisterForm::default();
+    let outcome = match read_form::<RegisterForm>(&request, body, FORM).await {
+        Ok(sent) => {
+            form = sent;
+            register(&context, &request, &form).await
+        }
+        Err(problem) => Err(problem),
+    };
+    match outcome {
+        Ok((caller, view)) => {
+            let (view, under_way) = first_result(&context, &caller, view).await;
+            crate::pages::domains::registered(&context, &caller, view, under_way).await
+        }
+        Err(problem) => {
+            crate::pages::log(&problem);
+            let status = problem.kind().status;
+            let text = problem.to_string();
+            let approve = form.approve.is_some();
+            let page = RegisterPage::new(context.config(), &form.target, approve, Some(&text));
+            crate::pages::page(status, &page)
+        }
+    }
+}
+
+/// The fields of the form of a signed-in visitor.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct OwnRegisterForm {
+    target: String,
+    approve: Option<String>,
+}
+
+impl FormFields for OwnRegisterForm {}
+
+/// Registers the target of the form for the signed-in account, and goes to the domain's page.
+pub(crate) async fn submit_signed_in(form: FormOf<Register, OwnRegisterForm>) -> HttpResponse {
+    let OwnRegisterForm { target, approve } = &form.fields;
+    let registered = async {
+        let target = target_of(target)?;
+        let what = registration(target, approve.is_some());
+        register::register(&form.context, &form.visitor.caller, &what).await
+    };
+    match registered.await {
+        Ok(view) => {
+            let link = format!("/domains/{}?wait=1", text::segment(&view.domain));
+            crate::pages::see_other(&link)
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            let said = problem.to_string();
+            let approve = approve.is_some();
+            let mut page = RegisterPage::new(form.context.config(), target, approve, Some(&said));
+            page.frame = Frame::of(form.context.config(), "register", &form.visitor);
+            crate::pages::page(problem.kind().status, &page)
+        }
+    }
+}
+
+fn target_of(target: &str) -> Result<&str> {
+    match target.trim() {
+        "" => Err(AppError::invalid(
+            "/target",
+            "Name a domain or the URL of a card.",
+        )),
+        target => Ok(target),
+    }
+}
+
+/// The domain once one of its new sources was fetched, or after [`FIRST_VISIT`] without a fetch; as it was registered
+/// if the caller may not see it yet.
+async fn first_result(
+    context: &Context,
+    caller: &Caller,
+    registered: DomainView,
+) -> (DomainView, bool) {
+    let is_new = |source: &SourceView| source.state == NEW;
+    let new: Vec<String> = registered
+        .sources
+        .iter()
+        .filter(|source| is_new(source))
+        .map(|source| source.url.clone())
+        .collect();
+    let waits = |view: &DomainView| {
+        let mut sources = view.sources.iter();
+        !new.is_empty() && !sources.any(|one| new.contains(&one.url) && !is_new(one))
+    };
+    let mut signal = context.event_signal();
+    let mut view = registered;
+    let found = async {
+        while waits(&view) {
+            if let Ok(Err(_)) = timeout(POLL, signal.changed()).await {
+                break;
+            }
+            if let Ok(newer) = domain_show(context, caller, &view.domain).await {
+                view = newer;
+            }
+        }
+    };
+    // Whether there was a result in time shows in the domain itself.
+    let _ = timeout(FIRST_VISIT, found).await;
+    let under_way = waits(&view);
+    (view, under_way)
+}
+
+async fn register(
+    context: &Context,
+    request: &HttpRequest,
+    form: &RegisterForm,
+) -> Result<(Caller, DomainView), Problem> {
+    let target = target_of(&form.target)?;
+    let token = form.token.trim();
+    let caller = if token.is_empty() {
+        Caller::default()
+    } else {
+        authenticate_request(request, token).await?
+    };
+    if token.is_empty() && context.config().governance.registration == Admission::Token {
+        // The API's sentence names a header, which a form does not have.
+        return Err(Problem::new(
+            &problem_kinds::UNAUTHENTICATED,
+            "Registering needs a token: fill in the field Token.",
+        ));
+    }
+    let caller = admit_registration(request, caller)?;
+    let what = registration(target, form.approve.is_some());
+    let view = register::register(context, &caller, &what).await?;
+    Ok((caller, view))
+}
+
+/// The registration of a target: a card URL if it has a scheme, else a domain.
+fn registration(target: &str, approve: bool) -> Registration {
+    if target.contains("://") {
+        Registration {
+            card_url: Some(target.to_owned()),
+            approve,
+            ..Registration::default()
+        }
+    } else {
+        Registration {
+            domain: Some(target.to_owned()),
+            approve,
+            ..Registration::default()
+        }
+    }
+}
+
+impl RegisterPage {
+    pub(crate) fn new(config: &Config, target: &str, approve: bool, problem: Option<&str>) -> Self {
+        Self {
+            frame: Frame::new(config, "register"),
+            open: config.governance.registration == Admission::Open,
+            target: target.chars().take(TARGET).collect(),
+            approve,
+            problem: problem.map(sentence),
+            lint: LintedView::default(),
+        }
+    }
+
+    pub(crate) fn with_lint(config: &Config, visitor: &Visitor, lint: LintedView) -> Self {
+        Self {
+            frame: Frame::of(config, "register", visitor),
+            lint,
+            ..Self::new(config, "", false, None)
+        }
+    }
+}
+
+/// A phrase as a sentence: with a capital and a full stop.
+pub(crate) fn sentence(words: &str) -> String {
+    let words = text::line(words, 1_000);
+    let mut characters = words.chars();
+    let begun: String = match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => words,
+    };
+    if begun.ends_with(['.', '!', '?', '…']) {
+        begun
+    } else {
+        begun + "."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_card_and_a_name_is_a_domain() {
+        let named = registration("agents.example.com:8443", true);
+        assert_eq!(named.domain.as_deref(), Some("agents.example.com:8443"));
+        assert!(named.approve && named.card_url.is_none());
+        let address = registration("https://agents.example.com/card.json", false);
+        assert_eq!(
+            address.card_url.as_deref(),
+            Some("https://agents.example.com/card.json")
+        );
+        assert!(address.domain.is_none());
+    }
+}

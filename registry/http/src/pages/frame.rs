@@ -1,0 +1,72 @@
+//! The frame of every page: header, navigation and notices.
+
+use a2a_registry_core::config::Config;
+use a2a_registry_core::text;
+use a2a_registry_domain::role::Permission;
+
+use crate::pages::assets;
+use crate::requests::visitor::Visitor;
+
+#[derive(Debug, Clone)]
+pub(crate) struct FrameAccount {
+    pub name: String,
+    /// Included in every form of the page.
+    pub form_token: String,
+    /// Whether it sees everything, policies included.
+    pub sees_all: bool,
+}
+
+/// The parts of a page that do not depend on its subject.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    /// Whether `--approve-all` is in force, which every page warns of.
+    pub approve_all: bool,
+    /// Whether pages link to the registry's catalog.
+    pub catalog: bool,
+    pub style: String,
+    pub script: String,
+    pub icon: String,
+    /// The active entry of the navigation.
+    pub here: &'static str,
+    /// Maximum number of characters of a search's text.
+    pub query_chars: usize,
+    /// The account that is signed in by a session.
+    pub who: Option<FrameAccount>,
+    /// The local URL to reload from after two seconds.
+    pub refresh: Option<String>,
+}
+
+impl Frame {
+    pub fn new(config: &Config, here: &'static str) -> Self {
+        Self {
+            approve_all: config.governance.approve_all,
+            catalog: config.ard.enabled,
+            style: assets::address("style.css"),
+            script: assets::address("app.js"),
+            icon: assets::address("icon.svg"),
+            here,
+            query_chars: config.limits.query_chars,
+            who: None,
+            refresh: None,
+        }
+    }
+
+    pub fn of(config: &Config, here: &'static str, visitor: &Visitor) -> Self {
+        Self {
+            who: FrameAccount::of(visitor),
+            ..Self::new(config, here)
+        }
+    }
+}
+
+impl FrameAccount {
+    fn of(visitor: &Visitor) -> Option<Self> {
+        let account = visitor.caller.account.as_ref()?;
+        let form_token = visitor.form_token.clone()?;
+        Some(Self {
+            name: text::line(&account.name, text::LINE),
+            form_token,
+            sees_all: visitor.caller.may(Permission::SeeAll),
+        })
+    }
+}

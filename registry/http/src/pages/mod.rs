@@ -1,0 +1,78 @@
+//! Pages for people: rendered by the server, usable without script, from the templates in `web/templates`.
+//!
+//! A page holds what the API answers, and what its template cannot derive from that. The template passes every foreign
+//! text to [`text`], which bounds it and shows hidden characters in it, and every time to [`moment`]; then it is
+//! escaped. No template gets ready markup.
+
+pub mod about;
+pub mod accounts;
+pub mod agent;
+pub mod assets;
+pub mod auth;
+pub mod changes;
+pub mod collections;
+pub mod confirm;
+pub mod domains;
+pub mod frame;
+pub mod moment;
+pub mod policies;
+pub mod problems;
+pub mod reviews;
+pub mod search;
+pub mod trust;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, ContentType, LOCATION};
+use askama::Template;
+
+use crate::problems::problem::Problem;
+
+/// Pages depend on the caller and the time, so no cache may store them.
+pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    match template.render() {
+        Ok(body) => HttpResponse::build(status)
+            .insert_header(ContentType::html())
+            .insert_header((CACHE_CONTROL, "private, no-cache"))
+            .body(body),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be rendered");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// The answer to a form that was followed: the browser goes on to this address.
+pub(crate) fn see_other(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, address))
+        .finish()
+}
+
+/// The answer to a form that requests nothing, as Enter in a field sends it: the browser stays on the page, with its
+/// input.
+pub(crate) fn stay_on_page() -> HttpResponse {
+    HttpResponse::NoContent().finish()
+}
+
+/// Logs the internal text of an error, because no problem document is made that would log it.
+pub(crate) fn log(problem: &Problem) {
+    let Some(internal) = problem.internal() else {
+        return;
+    };
+    if problem.kind().status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(internal, "{problem}");
+    } else {
+        tracing::warn!(internal, "{problem}");
+    }
+}
+
+pub(crate) fn only(name: &str, value: &str) -> String {
+    match serde_html_form::to_string([(name, value)]) {
+        Ok(pairs) => format!("/?{pairs}"),
+        Err(_) => "/".to_owned(),
+    }
+}

@@ -1,0 +1,208 @@
+//! The page of the policy sets that were made, each of which can be put in force again.
+
+use a2a_registry_api::PolicySetEntry;
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show, policy_history};
+use a2a_registry_core::text::{self, BLOCK, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use askama::Template;
+use serde::Deserialize;
+
+use crate::answers::answer::Answer;
+use crate::pages::frame::Frame;
+use crate::pages::moment;
+use crate::pages::policies::edit::confirmation_page;
+use crate::pages::policies::edit_form::{Draft, Outcome};
+use crate::problems::problem::Problem;
+use crate::requests::auth::{Administer, SeeAll};
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::query;
+use crate::requests::visitor::{PageOf, Visitor};
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Place {
+    page_token: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RestoreForm {
+    number: String,
+    /// The newest set when the page was shown.
+    seen: String,
+    reason: String,
+}
+
+impl FormFields for RestoreForm {}
+
+#[derive(Template)]
+#[template(path = "policy_history.html")]
+struct HistoryPage {
+    frame: Frame,
+    now: Timestamp,
+    /// The sets; the shipped one comes last, with the number 0.
+    sets: Vec<PolicySetEntry>,
+    newest: u64,
+    in_force: u64,
+    next: Option<String>,
+    restores: bool,
+    /// The error of a refused request.
+    problem: Option<String>,
+    /// The set that was to be put in force, and the reason entered for it.
+    typed: Option<(u64, String)>,
+}
+
+/// Shows the sets that were made.
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
+    let place: Place = query::read(request.query_string())?;
+    let page = HistoryPage::load(&visitor.context, &visitor, place).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Puts an earlier set in force as a new one, and leads to it; asks first if it lacks policies or hides every agent.
+pub(crate) async fn restore(form: FormOf<Administer, RestoreForm>) -> Answer {
+    let asked = &form.fields;
+    let restored = restored(&form.context, &form.visitor.caller, asked).await;
+    let (status, problem) = match restored {
+        Ok((_, Outcome::Applied)) => {
+            return Ok(crate::pages::see_other("/policies"));
+        }
+        Ok((draft, Outcome::Unconfirmed(told, gone))) => {
+            return Ok(confirmation_page(
+                &form.context,
+                &form.visitor,
+                &draft,
+                (told, gone),
+            ));
+        }
+        Ok(_) => (StatusCode::PRECONDITION_FAILED, None),
+        Err(error) => {
+            let problem = Problem::from(error);
+            crate::pages::log(&problem);
+            (problem.kind().status, Some(problem.to_string()))
+        }
+    };
+    let mut page = HistoryPage::load(&form.context, &form.visitor, Place::default()).await?;
+    page.problem = Some(match problem {
+        None => format!(
+            "Set {} was made meanwhile, so nothing was changed. Look at it first.",
+            page.newest
+        ),
+        Some(problem) => text::line(&problem, BLOCK),
+    });
+    let number = asked.number.parse::<u64>().ok();
+    page.typed = number.map(|number| (number, asked.reason.clone()));
+    Ok(crate::pages::page(status, &page))
+}
+
+/// The result of putting an earlier set in force: applied, to be confirmed, or lost to another set.
+async fn restored(
+    context: &Context,
+    caller: &Caller,
+    form: &RestoreForm,
+) -> Result<(Draft, Outcome)> {
+    let number = |member: &str, text: &str| {
+        text.parse::<u64>()
+            .map_err(|_| AppError::invalid(member, "This is no number of a policy set."))
+    };
+    let seen = number("/seen", &form.seen)?;
+    let query = PoliciesQuery {
+        number: Some(number("/number", &form.number)?),
+    };
+    let earlier = policies_show(context, caller, &query).await?;
+    let draft = Draft {
+        seen,
+        reason: form.reason.clone(),
+        ..Draft::of_set(earlier)
+    };
+    let outcome = draft.apply(context, caller).await?;
+    Ok((draft, outcome))
+}
+
+impl HistoryPage {
+    async fn load(context: &Context, visitor: &Visitor, place: Place) -> Result<Self> {
+        let caller = &visitor.caller;
+        let wanted = PageRequest {
+            page_size: None,
+            page_token: Some(place.page_token).filter(|token| !token.is_empty()),
+        };
+        let (list, newest) = futures::try_join!(
+            policy_history(context, caller, &wanted),
+            policies_show(context, caller, &PoliciesQuery { number: None }),
+        )?;
+        let mut sets = list.sets;
+        if list.next_page_token.is_none() {
+            let query = PoliciesQuery { number: Some(0) };
+            let shipped = policies_show(context, caller, &query).await?;
+            let written = shipped.policies.iter().filter(|one| !one.shipped).count();
+            sets.push(PolicySetEntry {
+                number: 0,
+                policies: written as u64,
+                author: String::new(),
+                reason: String::new(),
+                // It is shipped, so the page shows no time.
+                created_at: Timestamp(0),
+            });
+        }
+        let next = list.next_page_token.as_deref().and_then(|token| {
+            let pairs = serde_html_form::to_string([("page_token", token)]).ok()?;
+            Some(format!("/policies/history?{pairs}"))
+        });
+        Ok(Self {
+            frame: Frame::of(context.config(), "policies", visitor),
+            now: context.now(),
+            sets,
+            newest: newest.number,
+            in_force: newest.in_force,
+            next,
+            restores: caller.may(Permission::Administer),
+            problem: None,
+            typed: None,
+        })
+    }
+
+    /// The reason entered for putting that set in force.
+    fn typed(&self, number: &u64) -> &str {
+        match &self.typed {
+            Some((typed, reason)) if typed == number => reason,
+            _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::admin_frame;
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| HistoryPage {
+            frame: admin_frame("policies"),
+            now: NOW,
+            sets: vec![PolicySetEntry {
+                number: 2,
+                policies: 1,
+                author: text.to_owned(),
+                reason: text.to_owned(),
+                created_at: NOW,
+            }],
+            newest: 3,
+            in_force: 3,
+            next: None,
+            restores: true,
+            problem: None,
+            typed: None,
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! The page of a policy set: its policies as they are written, who made it and why, and templates to begin with.
+
+use a2a_registry_api::{Policies, PolicyView};
+use a2a_registry_core::policies::sets::{PoliciesQuery, policies_show};
+use a2a_registry_core::text::{self, BLOCK, LINE};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_policy::{MAX_POLICY_BYTES, TEMPLATES};
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use askama::Template;
+
+use crate::answers::answer::Answer;
+use crate::pages::frame::Frame;
+use crate::pages::moment;
+use crate::pages::trust::Badge;
+use crate::requests::auth::SeeAll;
+use crate::requests::query;
+use crate::requests::visitor::PageOf;
+
+#[derive(Template)]
+#[template(path = "policies.html")]
+struct SetPage {
+    frame: Frame,
+    now: Timestamp,
+    set: Policies,
+    newest: u64,
+    standing: Badge,
+    templates: Vec<TemplateView>,
+    edits: bool,
+}
+
+pub(super) struct TemplateView {
+    pub name: &'static str,
+    pub about: &'static str,
+}
+
+/// Shows a policy set.
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
+    let wanted: PoliciesQuery = query::read(request.query_string())?;
+    let newest =
+        policies_show(&visitor.context, &visitor.caller, &PoliciesQuery::default()).await?;
+    let number = newest.number;
+    let shown = match wanted.number {
+        None => newest,
+        Some(_) => policies_show(&visitor.context, &visitor.caller, &wanted).await?,
+    };
+    let edits = visitor.caller.may(Permission::Administer);
+    let frame = Frame::of(visitor.context.config(), "policies", &visitor);
+    let page = SetPage {
+        frame,
+        now: visitor.context.now(),
+        standing: standing(&shown, number),
+        set: shown,
+        newest: number,
+        templates: templates(),
+        edits,
+    };
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+pub(super) fn templates() -> Vec<TemplateView> {
+    let view = |(name, text): &(&'static str, &'static str)| {
+        let first = text.lines().next().unwrap_or_default();
+        TemplateView {
+            name,
+            about: first.trim_start_matches('/').trim_start(),
+        }
+    };
+    TEMPLATES.iter().map(view).collect()
+}
+
+impl SetPage {
+    /// The shipped policies, or the written ones.
+    fn policies(&self, are_shipped: bool) -> Vec<&PolicyView> {
+        let policies = self.set.policies.iter();
+        policies.filter(|one| one.shipped == are_shipped).collect()
+    }
+
+    /// Whether a policy acts.
+    fn mode_badge(mode: &str) -> Badge {
+        let (label, tone, meaning) = match mode {
+            "enforce" => ("enforced", "good", "It decides."),
+            "dry_run" => (
+                "dry run",
+                "warn",
+                "It decides nothing; what it would have changed is counted.",
+            ),
+            "off" => ("off", "plain", "It is kept and not evaluated."),
+            other => (other, "plain", "This page does not know this mode."),
+        };
+        Badge {
+            label: text::line(label, LINE),
+            meaning: meaning.to_owned(),
+            tone,
+            link: None,
+        }
+    }
+
+    fn effect_badge(effect: &str) -> Badge {
+        let (tone, meaning) = match effect {
+            "forbid" => ("bad", "It forbids, whatever permits."),
+            _ => ("accent", "It permits, unless another policy forbids."),
+        };
+        Badge {
+            label: text::line(effect, LINE),
+            meaning: meaning.to_owned(),
+            tone,
+            link: None,
+        }
+    }
+}
+
+/// Whether a set decides.
+fn standing(set: &Policies, newest: u64) -> Badge {
+    let badge = |label: &str, tone, meaning: String| Badge {
+        label: label.to_owned(),
+        meaning,
+        tone,
+        link: None,
+    };
+    let in_force = set.in_force;
+    if set.number == in_force {
+        return badge("in force", "good", "This set decides.".to_owned());
+    }
+    if set.number == newest {
+        let meaning =
+            format!("Set {in_force} decides until all agents were evaluated under this one.");
+        return badge("being evaluated", "warn", meaning);
+    }
+    let meaning = format!("Set {in_force} decides.");
+    badge("not in force", "plain", meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, policies, read};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let set: Policies = read(policies(text));
+            SetPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                standing: standing(&set, 3),
+                set,
+                newest: 3,
+                templates: templates(),
+                edits: true,
+            }
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! The page of waivers, and the forms that grant and end one.
+
+use a2a_registry_api::limits::MAX_REASON;
+use a2a_registry_api::{NewWaiver, Waiver};
+use a2a_registry_core::agents::agent_names::{AgentName, agent_names};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::Result;
+use a2a_registry_core::policies::waivers::{
+    MAX_WAIVER_DAYS, WaiverQuery, waiver_end, waiver_grant, waiver_in_force, waiver_list,
+};
+use a2a_registry_core::text::{self, BLOCK, LINE};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use askama::Template;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::answers::answer::Answer;
+use crate::pages::confirm::{ConfirmPage, Confirmation};
+use crate::pages::frame::Frame;
+use crate::pages::moment;
+use crate::problems::problem::Problem;
+use crate::requests::auth::{Approve, Curate, SeeAll};
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::query;
+use crate::requests::visitor::{PageOf, Visitor};
+
+/// The filters of the page's address. Empty ones, which a form sends, count as absent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Filters {
+    agent: String,
+    policy: String,
+    ended: String,
+    page_token: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct GrantForm {
+    agent: String,
+    policy: String,
+    digest: String,
+    days: String,
+    reason: String,
+}
+
+impl FormFields for GrantForm {}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct EndForm {
+    id: Uuid,
+    #[serde(default)]
+    confirm: Confirmation,
+}
+
+impl FormFields for EndForm {}
+
+#[derive(Template)]
+#[template(path = "waivers.html")]
+struct WaiversPage {
+    frame: Frame,
+    now: Timestamp,
+    filters: Filters,
+    /// Each with the agent that it is for.
+    waivers: Vec<(Waiver, AgentName)>,
+    next: Option<String>,
+    ends: bool,
+    /// The error of a refused grant, with the input.
+    refused: Option<(String, GrantForm)>,
+}
+
+pub(crate) async fn show(visitor: PageOf<SeeAll>, request: HttpRequest) -> Answer {
+    let filters: Filters = query::read(request.query_string())?;
+    let page = WaiversPage::load(&visitor.context, &visitor, &filters).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Grants a waiver, and leads to the agent; an error is shown above the form, which keeps its input.
+pub(crate) async fn grant(form: FormOf<Approve, GrantForm>) -> Answer {
+    let asked = form.fields;
+    let new = NewWaiver {
+        policy: asked.policy.clone(),
+        agent: asked.agent.clone(),
+        digest: asked.digest.clone(),
+        reason: asked.reason.clone(),
+        // An invalid number is refused like 0.
+        expires_in_days: asked.days.trim().parse().unwrap_or(0),
+    };
+    let granted = waiver_grant(&form.context, &form.visitor.caller, &new).await;
+    let error = match granted {
+        Ok(waiver) => {
+            return Ok(crate::pages::see_other(&format!(
+                "/agents/{}/#policies",
+                waiver.agent
+            )));
+        }
+        Err(error) => error,
+    };
+    let problem = Problem::from(error);
+    crate::pages::log(&problem);
+    let filters = Filters {
+        agent: asked.agent.clone(),
+        ..Filters::default()
+    };
+    let mut page = WaiversPage::load(&form.context, &form.visitor, &filters).await?;
+    page.refused = Some((text::line(&problem.to_string(), BLOCK), asked));
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+/// Ends a waiver once that is confirmed, and leads back to the list.
+pub(crate) async fn end(form: FormOf<Curate, EndForm>) -> Answer {
+    let (caller, id) = (&form.visitor.caller, form.fields.id);
+    if !form.fields.confirm.is_given() {
+        let waiver = waiver_in_force(&form.context, caller, id).await?;
+        let confirmation = end_confirmation(&form.context, &form.visitor, &waiver).await?;
+        return Ok(crate::pages::page(StatusCode::OK, &confirmation));
+    }
+    waiver_end(&form.context, caller, id).await?;
+    Ok(crate::pages::see_other("/waivers"))
+}
+
+async fn end_confirmation(
+    context: &Context,
+    visitor: &Visitor,
+    waiver: &Waiver,
+) -> Result<ConfirmPage> {
+    let names = agent_names(context, vec![waiver.agent]).await?;
+    let agent = AgentName::new(waiver.agent, &names).name;
+    let policy = text::line(&waiver.policy, LINE);
+    let expires = moment::minute(&waiver.expires_at);
+    let granted = format!(
+        "The waiver of {policy} for {agent}, granted by {} until {expires}: {}",
+        waiver.approver, waiver.reason
+    );
+    let counts = match waiver.is_shown {
+        true => format!("{policy} counts for {agent} again at once, and forbids what it forbids."),
+        false => format!("{agent} shows other content, for which {policy} counts anyway."),
+    };
+    Ok(ConfirmPage {
+        frame: Frame::of(context.config(), "policies", visitor),
+        title: format!("End the waiver of {policy} for {agent}"),
+        losses: vec![text::line(&granted, BLOCK), text::line(&counts, BLOCK)],
+        action: "/waivers/end".to_owned(),
+        fields: vec![("id", waiver.id.to_string())],
+        button: "End the waiver",
+        back: "/waivers".to_owned(),
+    })
+}
+
+impl Filters {
+    fn wanted(&self) -> WaiverQuery {
+        let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        WaiverQuery {
+            agent: given(&self.agent),
+            policy: given(&self.policy),
+            ended: !self.ended.is_empty(),
+            page_size: None,
+            page_token: given(&self.page_token),
+        }
+    }
+
+    fn next(&self, token: &str) -> Option<String> {
+        let pairs = [
+            ("agent", self.agent.as_str()),
+            ("policy", &self.policy),
+            ("ended", &self.ended),
+            ("page_token", token),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        let given = serde_html_form::to_string(given.collect::<Vec<_>>());
+        given.ok().map(|pairs| format!("/waivers?{pairs}"))
+    }
+}
+
+impl WaiversPage {
+    async fn load(context: &Context, visitor: &Visitor, filters: &Filters) -> Result<Self> {
+        let caller = &visitor.caller;
+        let list = waiver_list(context, caller, &filters.wanted()).await?;
+        let agents = list.waivers.iter().map(|one| one.agent).collect();
+        let names = agent_names(context, agents).await?;
+        let named = |waiver: Waiver| {
+            let agent = AgentName::new(waiver.agent, &names);
+            (waiver, agent)
+        };
+        Ok(Self {
+            frame: Frame::of(context.config(), "policies", visitor),
+            now: context.now(),
+            filters: filters.clone(),
+            next: list
+                .next_page_token
+                .as_deref()
+                .and_then(|token| filters.next(token)),
+            waivers: list.waivers.into_iter().map(named).collect(),
+            ends: caller.may(Permission::Curate),
+            refused: None,
+        })
+    }
+
+    fn end_words(waiver: &Waiver) -> String {
+        let by = waiver.ended_by.as_deref().unwrap_or_default();
+        let why = waiver.ended_reason.as_deref().unwrap_or_default();
+        text::line(&format!("{why}, by {by}"), LINE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, waiver};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let agent = AgentName {
+                link: None,
+                name: "Echo".to_owned(),
+            };
+            WaiversPage {
+                frame: admin_frame("policies"),
+                now: NOW,
+                filters: Filters::default(),
+                waivers: vec![(read(waiver(text)), agent)],
+                next: None,
+                ends: true,
+                refused: None,
+            }
+        });
+    }
+}

@@ -1,0 +1,360 @@
+//! The page of the queue: filtered reviews, of which one or up to fifty are decided at a time, with a reason.
+
+use a2a_registry_api::limits::{MAX_DECISIONS, MAX_REASON};
+use a2a_registry_api::{BulkDecision, BulkDecisionItem, Review};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::{AppError, Result};
+use a2a_registry_core::paging::PageRequest;
+use a2a_registry_core::reviews::bulk::{ItemResult, review_decide_all};
+use a2a_registry_core::reviews::queue::{ReviewsWanted, review_list};
+use a2a_registry_core::reviews::view::views;
+use a2a_registry_core::text::{self, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::review::{ReviewKind, ReviewState, ReviewedChange};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use a2a_registry_store::reviews::review_by_id;
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use askama::Template;
+use serde::Deserialize;
+
+use crate::answers::answer::Answer;
+use crate::pages::frame::Frame;
+use crate::pages::reviews::words;
+use crate::pages::{moment, stay_on_page};
+use crate::problems::problem::Problem;
+use crate::requests::auth::{Approve, Read};
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::query;
+use crate::requests::visitor::{PageOf, Visitor};
+
+/// The filters of the page's address. Empty ones, which a form sends, count as absent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Filters {
+    state: String,
+    kind: String,
+    change_class: String,
+    domain: String,
+    assignee: String,
+    mine: String,
+    /// Whether every open review of the page is selected.
+    choose: String,
+    page_token: String,
+}
+
+/// The choices of the filters, each with its label.
+const STATES: &[(&str, &str)] = &[
+    ("open", "Open"),
+    ("approved", "Approved"),
+    ("rejected", "Rejected"),
+    ("superseded", "Superseded"),
+    ("withdrawn", "Withdrawn"),
+    ("all", "All"),
+];
+const KINDS: &[(&str, &str)] = &[
+    ("", "All"),
+    ("admission", "Admission of a card"),
+    ("report", "Report of an agent"),
+    ("recertification", "Approval that ends"),
+    ("break_glass", "Broken glass"),
+];
+const CLASSES: &[(&str, &str)] = &[
+    ("", "All"),
+    ("first", "First card"),
+    ("low", "Low"),
+    ("high", "High"),
+    ("critical", "Critical"),
+];
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DecideForm {
+    /// A review's id and the digest that was shown, separated by a space.
+    pick: Vec<String>,
+    verdict: String,
+    reason: String,
+}
+
+/// Fifty reviews with their digests, and a reason.
+impl FormFields for DecideForm {
+    const LIMIT: usize = 32 * 1024;
+}
+
+#[derive(Template)]
+#[template(path = "reviews.html")]
+struct ReviewsPage {
+    frame: Frame,
+    now: Timestamp,
+    filters: Filters,
+    decides: bool,
+    sees_all: bool,
+    reports: bool,
+    reviews: Vec<Review>,
+    /// The selection of a form that was refused, in the form of [`DecideForm`].
+    picked: Option<Vec<String>>,
+    /// The results of the form's decisions.
+    results: Vec<ResultView>,
+    problem: Option<String>,
+    next: Option<String>,
+    here: String,
+    /// The same page with every open review selected.
+    choose_all: String,
+    reason: String,
+}
+
+struct ResultView {
+    id: String,
+    text: String,
+    is_done: bool,
+}
+
+pub(crate) async fn show(visitor: PageOf<Read>, request: HttpRequest) -> Answer {
+    let page = ReviewsPage::load(&visitor.context, &visitor, request.query_string()).await?;
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Decides the selected reviews, and shows the queue with the result of each, or with the input of a refused form.
+pub(crate) async fn decide(form: FormOf<Approve, DecideForm>, request: HttpRequest) -> Answer {
+    if form.fields.verdict.is_empty() {
+        return Ok(stay_on_page());
+    }
+    let decided = decided(&form.context, &form.visitor.caller, &form.fields).await;
+    let mut page = ReviewsPage::load(&form.context, &form.visitor, request.query_string()).await?;
+    let status = match decided {
+        Ok(results) => {
+            let undecided = undecided(&form.context, &results).await?;
+            let view = |result| ResultView::new(result, &undecided);
+            page.results = results.iter().map(view).collect();
+            StatusCode::OK
+        }
+        Err(problem) => {
+            crate::pages::log(&problem);
+            page.refuse(&problem, form.fields);
+            problem.kind().status
+        }
+    };
+    Ok(crate::pages::page(status, &page))
+}
+
+async fn decided(
+    context: &Context,
+    caller: &Caller,
+    form: &DecideForm,
+) -> Result<Vec<ItemResult>, Problem> {
+    let approve = match form.verdict.as_str() {
+        "approve" => true,
+        "reject" => false,
+        _ => return Err(Problem::invalid("/verdict", "Approve or reject.")),
+    };
+    if form.pick.is_empty() {
+        return Err(Problem::invalid("/pick", "Choose a review first."));
+    }
+    let item = |pick: &String| {
+        let (id, digest) = pick.split_once(' ')?;
+        Some(BulkDecisionItem {
+            review: id.parse().ok()?,
+            digest: digest.to_owned(),
+            approve,
+            reason: form.reason.clone(),
+        })
+    };
+    let decisions: Option<Vec<BulkDecisionItem>> = form.pick.iter().map(item).collect();
+    let decisions =
+        decisions.ok_or_else(|| Problem::invalid("/pick", "This is no review of the list."))?;
+    Ok(review_decide_all(context, caller, &BulkDecision { decisions }).await?)
+}
+
+/// The reviews of failed decisions, by which their agents are named.
+async fn undecided(context: &Context, results: &[ItemResult]) -> Result<Vec<Review>> {
+    let mut rows = Vec::new();
+    for (id, _) in results.iter().filter(|(_, result)| result.is_err()) {
+        rows.extend(review_by_id(&context.store, *id).await?);
+    }
+    views(context, rows).await
+}
+
+impl ReviewsPage {
+    async fn load(context: &Context, visitor: &Visitor, query: &str) -> Result<Self> {
+        let caller = &visitor.caller;
+        let mut filters: Filters = query::read(query)
+            .map_err(|problem: Problem| AppError::invalid("/", problem.to_string()))?;
+        let wanted = filters.wanted()?;
+        let page = PageRequest {
+            page_size: u32::try_from(MAX_DECISIONS).ok(),
+            page_token: Some(filters.page_token.clone()).filter(|token| !token.is_empty()),
+        };
+        let list = review_list(context, caller, &wanted, &page).await?;
+        let mut reviews = list.reviews.iter();
+        let has_open = reviews.any(|one| one.state == ReviewState::Open);
+        let mut reviews = list.reviews.iter();
+        let reports = reviews.any(|one| one.kind == ReviewKind::Report);
+        let next = list.next_page_token.as_deref();
+        let next = next.map(|token| filters.address(Some(("page_token", token))));
+        let here = filters.address(None);
+        let choose_all = filters.address(Some(("choose", "all"))) + "#decide";
+        // The form shows the default state if none is given.
+        filters.state = match wanted.state {
+            Some(state) => state.as_str().to_owned(),
+            None => "all".to_owned(),
+        };
+        Ok(Self {
+            frame: Frame::of(context.config(), "reviews", visitor),
+            now: context.now(),
+            next,
+            here,
+            choose_all,
+            filters,
+            decides: caller.may(Permission::Approve) && has_open,
+            sees_all: caller.may(Permission::SeeAll),
+            reports,
+            reviews: list.reviews,
+            picked: None,
+            results: Vec::new(),
+            problem: None,
+            reason: String::new(),
+        })
+    }
+
+    /// Whether a review is selected. One whose content has changed since it was selected is not.
+    fn is_chosen(&self, review: &Review) -> bool {
+        match &self.picked {
+            Some(picked) => picked.contains(&format!("{} {}", review.id, review.digest)),
+            None => self.filters.choose == "all",
+        }
+    }
+
+    /// Shows why a form was refused, and keeps its input.
+    fn refuse(&mut self, problem: &Problem, form: DecideForm) {
+        self.problem = Some(problem.to_string());
+        self.picked = Some(form.pick);
+        self.reason = form.reason;
+    }
+}
+
+impl Filters {
+    fn wanted(&self) -> Result<ReviewsWanted> {
+        let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let state = match self.state.as_str() {
+            "" => Some(ReviewState::Open),
+            "all" => None,
+            state => {
+                let state = state.parse::<ReviewState>();
+                Some(state.map_err(|error| AppError::invalid("/state", error))?)
+            }
+        };
+        let kind = given(&self.kind).map(|kind| kind.parse::<ReviewKind>());
+        Ok(ReviewsWanted {
+            state,
+            kind: kind
+                .transpose()
+                .map_err(|error| AppError::invalid("/kind", error))?,
+            change_class: given(&self.change_class)
+                .map(|change| change.parse::<ReviewedChange>())
+                .transpose()
+                .map_err(|error| AppError::invalid("/change_class", error))?
+                .into_iter()
+                .collect(),
+            domain: given(&self.domain),
+            assignee: given(&self.assignee),
+            mine: !self.mine.is_empty(),
+        })
+    }
+
+    fn address(&self, more: Option<(&str, &str)>) -> String {
+        let pairs = [
+            ("state", self.state.as_str()),
+            ("kind", &self.kind),
+            ("change_class", &self.change_class),
+            ("domain", &self.domain),
+            ("assignee", &self.assignee),
+            ("mine", &self.mine),
+            ("page_token", &self.page_token),
+        ];
+        let is_replaced = |name: &str| more.is_some_and(|(other, _)| other == name);
+        let given = pairs.into_iter();
+        let given = given.filter(|(name, value)| !value.is_empty() && !is_replaced(name));
+        let pairs: Vec<_> = given.chain(more).collect();
+        match serde_html_form::to_string(pairs) {
+            Ok(pairs) if !pairs.is_empty() => format!("/reviews?{pairs}"),
+            _ => "/reviews".to_owned(),
+        }
+    }
+}
+
+impl ResultView {
+    fn new((id, result): &ItemResult, undecided: &[Review]) -> Self {
+        let (text, is_done) = match result {
+            Ok(review) => {
+                let name = text::line(&review.name, LINE);
+                let what = match review.state == ReviewState::Open {
+                    true => format!("{} approvals", words::approvals(review)),
+                    false => review.state.as_str().to_owned(),
+                };
+                (format!("{name}: {what}{}", review.served_clause()), true)
+            }
+            Err(error) => {
+                let review = undecided.iter().find(|review| review.id == *id);
+                let text = match review {
+                    Some(review) => format!("{}: {}", review.name, error.public),
+                    None => error.public.clone(),
+                };
+                (text::line(&text, 300), false)
+            }
+        };
+        Self {
+            id: id.to_string(),
+            text,
+            is_done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    fn queue(text: &str) -> ReviewsPage {
+        ReviewsPage {
+            frame: admin_frame("reviews"),
+            now: NOW,
+            filters: Filters {
+                domain: text.to_owned(),
+                assignee: text.to_owned(),
+                ..Filters::default()
+            },
+            decides: true,
+            sees_all: true,
+            reports: true,
+            reviews: vec![read(review(text))],
+            picked: None,
+            results: Vec::new(),
+            problem: None,
+            next: None,
+            here: "/reviews".to_owned(),
+            choose_all: "/reviews?choose=all#decide".to_owned(),
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(queue);
+    }
+
+    #[test]
+    fn a_review_stays_chosen_while_its_content_is_the_same() {
+        let mut page = queue("x");
+        assert!(!page.is_chosen(&page.reviews[0]));
+        page.filters.choose = "all".to_owned();
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.picked = Some(vec![format!("{} x", page.reviews[0].id)]);
+        assert!(page.is_chosen(&page.reviews[0]));
+        page.reviews[0].digest = "y".to_owned();
+        assert!(!page.is_chosen(&page.reviews[0]));
+    }
+}

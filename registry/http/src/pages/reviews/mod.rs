@@ -1,0 +1,388 @@
+//! The page of one review: everything that a decision needs on one screen, with the forms to decide and to comment.
+
+pub mod list;
+pub mod report;
+pub mod waiting;
+pub mod words;
+
+use a2a_registry_api::limits::{MAX_COMMENT, MAX_REASON};
+use a2a_registry_api::{
+    Hit, Interface, MatchingPolicy, NewComment, Review, ReviewDecision, ReviewDetail, ReviewPatch,
+};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::precondition::Precondition;
+use a2a_registry_core::reviews::break_glass::break_glass;
+use a2a_registry_core::reviews::deciding::{approval_withdraw, review_approve, review_reject};
+use a2a_registry_core::reviews::notes::{comment_add, review_patch};
+use a2a_registry_core::reviews::queue::review_show;
+use a2a_registry_core::text::{self, BLOCK, LINE};
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::review::{ReviewKind, ReviewState};
+use a2a_registry_domain::role::Permission;
+use a2a_registry_domain::timestamp::Timestamp;
+use actix_web::http::StatusCode;
+use askama::Template;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::answers::answer::Answer;
+use crate::pages::domains::register::sentence;
+use crate::pages::frame::Frame;
+use crate::pages::{changes, moment, stay_on_page};
+use crate::problems::problem::Problem;
+use crate::requests::auth::{Read, Register};
+use crate::requests::forms::{FormFields, FormOf};
+use crate::requests::path::ReviewId;
+use crate::requests::visitor::PageOf;
+
+const FINDINGS: usize = 100;
+/// Characters of the card on the page.
+const CARD: usize = 60_000;
+/// Characters of a person's text.
+const SENTENCE: usize = 1_000;
+
+/// A form of the page: the act and its input.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReviewForm {
+    act: String,
+    digest: String,
+    reason: String,
+    text: String,
+    assignee: String,
+    /// Absent if the form may not set the date.
+    due: Option<String>,
+}
+
+/// Each character of a comment may be escaped.
+impl FormFields for ReviewForm {
+    const LIMIT: usize = 32 * 1024;
+}
+
+#[derive(Template)]
+#[template(path = "review.html")]
+pub(crate) struct ReviewPage {
+    frame: Frame,
+    now: Timestamp,
+    detail: ReviewDetail,
+    is_open: bool,
+    /// Why a form was refused.
+    problem: Option<String>,
+    typed: TypedValues,
+    /// The state of the reviewed content, and what is served now.
+    outcome: String,
+    facts: Vec<(&'static str, String)>,
+    can_break_glass: bool,
+    /// Whether curators set when the review is due.
+    sets_due: bool,
+    waives: bool,
+    said: Vec<SaidView>,
+    has_approved: bool,
+    curates: bool,
+    comments: bool,
+}
+
+/// The values of the fields in the page's forms.
+#[derive(Default)]
+struct TypedValues {
+    reason: String,
+    /// `None` if the break-glass form is collapsed.
+    break_reason: Option<String>,
+    comment: String,
+    assignee: String,
+    due: String,
+}
+
+/// A person's text: an approval, a report, an earlier decision, a comment.
+struct SaidView {
+    what: &'static str,
+    by: String,
+    at: Timestamp,
+    text: String,
+}
+
+/// Shows a review to visitors who may read it over the API.
+pub(crate) async fn show(visitor: PageOf<Read>, ReviewId(id): ReviewId) -> Answer {
+    let detail = review_show(&visitor.context, &visitor.caller, id).await?;
+    let frame = Frame::of(visitor.context.config(), "reviews", &visitor);
+    let page = ReviewPage::new(frame, detail, &visitor.caller, visitor.context.now());
+    Ok(crate::pages::page(StatusCode::OK, &page))
+}
+
+/// Runs the act of a form, and leads back to the page, or to the review that was opened by it; an error is shown above
+/// the form, which keeps its input.
+pub(crate) async fn submit(ReviewId(id): ReviewId, form: FormOf<Register, ReviewForm>) -> Answer {
+    if form.fields.act.is_empty() {
+        return Ok(stay_on_page());
+    }
+    let (visitor, fields) = (&form.visitor, form.fields);
+    let problem = match act(&form.context, &visitor.caller, id, fields.clone()).await {
+        Ok(id) => {
+            return Ok(crate::pages::see_other(&format!("/reviews/{id}")));
+        }
+        Err(problem) => problem,
+    };
+    let Ok(detail) = review_show(&form.context, &visitor.caller, id).await else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    let frame = Frame::of(form.context.config(), "reviews", visitor);
+    let mut page = ReviewPage::new(frame, detail, &visitor.caller, form.context.now());
+    page.refuse(&problem, fields);
+    Ok(crate::pages::page(problem.kind().status, &page))
+}
+
+async fn act(
+    context: &Context,
+    caller: &Caller,
+    id: Uuid,
+    form: ReviewForm,
+) -> Result<Uuid, Problem> {
+    let decision = ReviewDecision {
+        digest: form.digest,
+        reason: form.reason,
+    };
+    match form.act.as_str() {
+        "approve" => drop(review_approve(context, caller, id, &decision).await?),
+        "reject" => drop(review_reject(context, caller, id, &decision).await?),
+        "break-glass" => {
+            let review = break_glass(context, caller, id, &decision).await?;
+            return Ok(review.id);
+        }
+        "withdraw" => drop(approval_withdraw(context, caller, id).await?),
+        "comment" => {
+            let new = NewComment {
+                text: form.text.replace("\r\n", "\n"),
+            };
+            comment_add(context, caller, id, &new).await?;
+        }
+        "assign" => {
+            let moment = |day: String| match day.as_str() {
+                "" => day,
+                day => format!("{day}T00:00:00Z"),
+            };
+            let patch = ReviewPatch {
+                assignee: Some(form.assignee),
+                due: form.due.map(moment),
+            };
+            review_patch(context, caller, id, &patch, &Precondition::default()).await?;
+        }
+        _ => return Err(Problem::invalid("/act", "This form asks for nothing.")),
+    }
+    Ok(id)
+}
+
+impl ReviewPage {
+    pub(crate) fn new(
+        frame: Frame,
+        mut detail: ReviewDetail,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Self {
+        if let Some(diff) = &mut detail.diff {
+            // What matters most comes first.
+            diff.changes
+                .sort_by_key(|change| std::cmp::Reverse(change.class.known()));
+        }
+        let review = &detail.review;
+        Self {
+            frame,
+            now,
+            is_open: review.state == ReviewState::Open,
+            problem: None,
+            typed: TypedValues::new(review),
+            outcome: outcome(review),
+            facts: facts(&detail),
+            can_break_glass: can_break_glass(&detail, caller),
+            sets_due: !ends_by_itself(review),
+            waives: waives(caller, &detail),
+            said: said(&detail),
+            has_approved: has_approved(review, caller),
+            curates: caller.may(Permission::Curate),
+            comments: caller.may(Permission::Register),
+            detail,
+        }
+    }
+
+    fn policy_words(policy: &MatchingPolicy) -> String {
+        let words = format!("{} ({}): {}", policy.id, policy.mode, policy.effect);
+        text::line(&words, LINE)
+    }
+
+    fn interface_words(interface: &Interface) -> String {
+        let version = interface
+            .protocol_version
+            .as_deref()
+            .unwrap_or("(no version)");
+        let words = format!("{} {version} at {}", interface.binding, interface.url);
+        text::line(&words, 500)
+    }
+
+    fn agent_words(hit: &Hit) -> String {
+        let words = format!("{} at {}", hit.summary.name, hit.summary.domain);
+        text::line(&words, LINE)
+    }
+
+    /// Shows why a form was refused, and keeps its input.
+    fn refuse(&mut self, problem: &Problem, form: ReviewForm) {
+        self.problem = Some(text::line(&problem.to_string(), BLOCK));
+        let typed = &mut self.typed;
+        match form.act.as_str() {
+            "break-glass" => typed.break_reason = Some(form.reason),
+            "comment" => typed.comment = form.text,
+            "assign" => {
+                typed.assignee = form.assignee;
+                typed.due = form.due.unwrap_or_default();
+            }
+            _ => typed.reason = form.reason,
+        }
+    }
+}
+
+impl TypedValues {
+    /// The initial values of the forms.
+    fn new(review: &Review) -> Self {
+        let due = review.due.map(Timestamp::to_rfc3339).unwrap_or_default();
+        Self {
+            assignee: text::line(review.assignee.as_deref().unwrap_or_default(), LINE),
+            due: due.get(..10).unwrap_or_default().to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether the caller has approved a review, even if that does not count.
+fn has_approved(review: &Review, caller: &Caller) -> bool {
+    let account = caller.account.as_ref();
+    let mut approvals = review.approvals.iter();
+    account.is_some_and(|account| approvals.any(|one| one.account == account.name))
+}
+
+/// Whether the caller may use break-glass for a review that it cannot approve alone.
+fn can_break_glass(detail: &ReviewDetail, caller: &Caller) -> bool {
+    let review = &detail.review;
+    let fits = matches!(
+        review.kind.known(),
+        Some(ReviewKind::Admission | ReviewKind::Recertification)
+    );
+    let may = caller.may(Permission::Approve) && caller.may(Permission::Administer);
+    let needs_others = detail.cannot_decide.is_some() || review.approvals_needed > 1;
+    may && fits && needs_others && review.state == ReviewState::Open
+}
+
+/// Whether a review is due when an approval ends, so that its date cannot be set.
+fn ends_by_itself(review: &Review) -> bool {
+    matches!(
+        review.kind.known(),
+        Some(ReviewKind::Recertification | ReviewKind::BreakGlass)
+    )
+}
+
+/// A sentence on the state of the reviewed content, and on what is served now.
+fn outcome(review: &Review) -> String {
+    let (subject, served) = (review.subject(), review.served_clause());
+    if review.state == ReviewState::Open {
+        return sentence(&format!("{subject} waits for a decision{served}"));
+    }
+    sentence(&format!("{subject} is {}{served}", review.state))
+}
+
+fn waives(caller: &Caller, detail: &ReviewDetail) -> bool {
+    let mut policies = detail.policies.iter();
+    caller.may(Permission::Approve) && policies.any(|one| one.effect == "forbid")
+}
+
+/// Who is behind the card, and the verdict on its signature.
+fn facts(detail: &ReviewDetail) -> Vec<(&'static str, String)> {
+    let review = &detail.review;
+    let known = &detail.domain_proofs;
+    let proofs: Vec<String> = known
+        .proofs
+        .iter()
+        .map(|proof| format!("{} since {}", proof.method, proof.at.to_rfc3339()))
+        .collect();
+    let none = || "nobody".to_owned();
+    let verdict = &review.signature_verdict;
+    let facts = [
+        ("Domain is", known.state.to_string()),
+        ("Owner", known.owner_words()),
+        (
+            "Proofs",
+            match proofs.is_empty() {
+                true => "none".to_owned(),
+                false => proofs.join(", "),
+            },
+        ),
+        ("Coverage", detail.coverage_meaning()),
+        (
+            "Registered by",
+            review.submitter.clone().unwrap_or_else(none),
+        ),
+        ("Sponsor", detail.sponsor.clone().unwrap_or_else(none)),
+        (
+            "Signature",
+            format!("{}: {}", verdict.state, verdict.reason),
+        ),
+        ("Decided by", review.deciders.join(", ")),
+        ("Reason", review.reason.clone().unwrap_or_default()),
+    ];
+    let shown = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    shown
+        .map(|(name, value)| (name, text::line(&value, SENTENCE)))
+        .collect()
+}
+
+/// Approvals, reports and comments, the oldest first, then earlier decisions.
+fn said(detail: &ReviewDetail) -> Vec<SaidView> {
+    let view = |what, by: &str, at, words: &str| SaidView {
+        what,
+        by: text::line(by, LINE),
+        at,
+        text: text::block(words, BLOCK),
+    };
+    let approvals = detail.review.approvals.iter().map(|one| {
+        let what = match one.counts {
+            true => "Approval",
+            false => "Approval that does not count",
+        };
+        view(what, &one.account, one.at, &one.reason)
+    });
+    let reports = detail.reports.iter().map(|one| {
+        let contact = one.contact.as_deref().map(|text| format!("\n{text}"));
+        let words = format!("{}{}", one.reason, contact.unwrap_or_default());
+        let by = one.reporter.as_deref().unwrap_or("somebody");
+        view("Report", by, one.at, &words)
+    });
+    let comments = detail
+        .comments
+        .iter()
+        .map(|one| view("Comment", &one.author, one.at, &one.text));
+    let earlier = detail.earlier.iter().map(|one| {
+        let what = match one.approved {
+            true => "Approved earlier",
+            false => "Rejected earlier",
+        };
+        view(what, &one.by, one.at, one.reason.as_deref().unwrap_or(""))
+    });
+    approvals
+        .chain(reports)
+        .chain(comments)
+        .chain(earlier)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tests::api_samples::{admin_frame, read, review};
+    use crate::pages::tests::hostile::assert_harmless;
+    use crate::pages::tests::samples::NOW;
+
+    #[test]
+    fn what_others_have_written_stays_text() {
+        assert_harmless(|text| {
+            let detail = read(review(text));
+            ReviewPage::new(admin_frame("reviews"), detail, &Caller::default(), NOW)
+        });
+    }
+}

@@ -1,0 +1,244 @@
+//! The filters of the search page: facets to choose from, and active ones.
+
+use std::collections::BTreeMap;
+
+use a2a_registry_api::FacetValue;
+use a2a_registry_core::search::query::SearchQuery;
+use a2a_registry_core::search::skill_names::SkillNames;
+use a2a_registry_core::text;
+use a2a_registry_domain::facet::Facet;
+
+use crate::pages::search::ValueNames;
+use crate::pages::search::links::{AddedValue, FACETS, filters, title, without};
+use crate::pages::{auth, trust};
+
+/// How many values of a facet are visible at once; the others unfold.
+const SEEN: usize = 6;
+
+/// The values of one filter, with how often each occurs.
+pub(crate) struct FacetView {
+    pub title: String,
+    pub seen: Vec<ValueView>,
+    pub folded: Vec<ValueView>,
+    pub others: u64,
+}
+
+pub(crate) struct ValueView {
+    pub label: String,
+    pub meaning: &'static str,
+    pub count: u64,
+    pub chosen: bool,
+    /// The link that adds or removes it; `None` if it is not a filter.
+    pub link: Option<String>,
+}
+
+pub(crate) struct Active {
+    pub title: String,
+    pub label: String,
+    /// The search without it.
+    pub link: String,
+}
+
+/// The display name of a value; collections are no facet.
+fn label(filter: Option<Facet>, value: &str, names: &ValueNames) -> String {
+    match (filter, value) {
+        (Some(Facet::Provider), _) => {
+            let name = names.providers.get(&value.to_lowercase());
+            text::line(name.map_or(value, String::as_str), 60)
+        }
+        (Some(Facet::Capability), "streaming") => "Streaming".to_owned(),
+        (Some(Facet::Capability), "push_notifications") => "Push notifications".to_owned(),
+        (Some(Facet::Capability), "extended_agent_card") => "Extended card".to_owned(),
+        (Some(Facet::Auth), _) => auth::word(value),
+        (Some(Facet::Skill), _) => text::line(&skill_label(value, &names.skills), 60),
+        (Some(Facet::Signature | Facet::Liveness), _) => words(value),
+        (Some(Facet::Unmanaged), "true") => "nobody answers for it".to_owned(),
+        (Some(Facet::Unmanaged), "false") => "somebody answers for it".to_owned(),
+        _ => text::line(value, 60),
+    }
+}
+
+/// The name of a skill, or if it is not known its id as words: most ids are the name with other separators.
+pub(crate) fn skill_label(id: &str, names: &SkillNames) -> String {
+    names
+        .get(id)
+        .map_or_else(|| id.replace(['-', '_'], " "), Clone::clone)
+}
+
+/// A state in words.
+fn words(value: &str) -> String {
+    let text = match value {
+        "fresh" => "Card fetched",
+        "stale" => "Last fetch failed",
+        "gone" => "Unreachable",
+        "unsigned" => "Not signed",
+        "valid" => "Valid",
+        "untrusted" => "Key not bound to the domain",
+        "invalid" => "Invalid",
+        "unknown" => "Key not fetched",
+        _ => return text::line(value, 60),
+    };
+    text.to_owned()
+}
+
+pub(crate) fn active(query: &SearchQuery, names: &ValueNames) -> Vec<Active> {
+    let active = filters(query).map(|(name, value)| Active {
+        title: title(name),
+        label: label(name.parse().ok(), value, names),
+        link: without(query, name, value),
+    });
+    active.collect()
+}
+
+/// The facets of a response that offer a choice: neither a single value nor values that every hit has narrow anything,
+/// unless one of them is selected. Providers and skills are shown by these names.
+pub(crate) fn facets(
+    query: &SearchQuery,
+    counted: &BTreeMap<String, a2a_registry_api::Facet>,
+    total: u64,
+    names: &ValueNames,
+) -> Vec<FacetView> {
+    FACETS
+        .iter()
+        .filter_map(|one| {
+            let name = one.as_str();
+            let facet = counted.get(name)?;
+            let values = match one {
+                Facet::Trust => &at_least(&facet.values),
+                _ => &facet.values,
+            };
+            let added = AddedValue::new(query, name);
+            let mut seen: Vec<ValueView> = values
+                .iter()
+                .filter(|value| !value.value.is_empty())
+                .map(|value| {
+                    let chosen = added.chosen.contains(&value.value);
+                    let link = match chosen {
+                        true => without(query, name, &value.value),
+                        false => added.link(&value.value),
+                    };
+                    view(*one, value, names, chosen, link)
+                })
+                .collect();
+            let narrows = (seen.len() > 1 || *one == Facet::Trust)
+                && seen.iter().any(|value| value.count < total);
+            if !narrows && !seen.iter().any(|value| value.chosen) {
+                return None;
+            }
+            // Active values are always visible, so that they can be removed.
+            seen.sort_by_key(|value| !value.chosen);
+            let folded = seen.split_off(seen.len().min(SEEN));
+            Some(FacetView {
+                title: title(name),
+                seen,
+                folded,
+                others: facet.other_count,
+            })
+        })
+        .collect()
+}
+
+/// For each level of trust the number of agents of that level or above, as the filter counts them. Agents without a
+/// level are not found by any.
+fn at_least(counted: &[FacetValue]) -> Vec<FacetValue> {
+    let mut above = 0;
+    let mut levels: Vec<FacetValue> = trust::LADDER
+        .iter()
+        .rev()
+        .filter_map(|(level, _)| {
+            let own = counted.iter().find(|one| one.value == *level)?;
+            above += own.count;
+            Some(FacetValue {
+                count: above,
+                ..own.clone()
+            })
+        })
+        .collect();
+    levels.reverse();
+    levels
+}
+
+fn view(
+    facet: Facet,
+    counted: &FacetValue,
+    names: &ValueNames,
+    chosen: bool,
+    link: String,
+) -> ValueView {
+    let value = &counted.value;
+    ValueView {
+        label: label(Some(facet), value, names),
+        meaning: match facet {
+            Facet::Trust => trust::level_meaning(value),
+            _ => "",
+        },
+        count: counted.count,
+        chosen,
+        link: Some(link),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use a2a_registry_api::Facet;
+
+    use super::*;
+
+    #[test]
+    fn skills_have_their_names_or_their_ids_as_words() {
+        let value = |value: &str| FacetValue {
+            value: value.to_owned(),
+            count: 1,
+        };
+        let facet = Facet {
+            values: vec![value("book-flights"), value("plan_itinerary")],
+            other_count: 0,
+        };
+        let counted = BTreeMap::from([("skill".to_owned(), facet)]);
+        let query = SearchQuery::default();
+        let names = ValueNames {
+            skills: SkillNames::from([("plan_itinerary".to_owned(), "Plan a trip".to_owned())]),
+            ..ValueNames::default()
+        };
+        let shown = super::facets(&query, &counted, 2, &names);
+        let labels: Vec<&str> = shown[0].seen.iter().map(|one| &*one.label).collect();
+        assert_eq!(labels, ["book flights", "Plan a trip"]);
+        let link = shown[0].seen[0].link.as_deref();
+        assert_eq!(link, Some("/?skill=book-flights"));
+    }
+
+    #[test]
+    fn trust_is_counted_as_its_filter_finds_it() {
+        let value = |value: &str, count| FacetValue {
+            value: value.to_owned(),
+            count,
+        };
+        let counted = [
+            value("L1", 4),
+            value("none", 100),
+            value("L3", 1),
+            value("L0", 20),
+        ];
+        let facet = Facet {
+            values: counted.to_vec(),
+            other_count: 0,
+        };
+        let facets = BTreeMap::from([("trust".to_owned(), facet)]);
+        let query = SearchQuery::default();
+        let shown = super::facets(&query, &facets, 125, &ValueNames::default());
+        let counts: Vec<(&str, u64)> = shown[0]
+            .seen
+            .iter()
+            .map(|value| (value.label.as_str(), value.count))
+            .collect();
+        assert_eq!(counts, [("L0", 25), ("L1", 5), ("L3", 1)]);
+        assert!(shown[0].seen.iter().all(|value| value.link.is_some()));
+        // Where every agent has a level, and all the same, nothing is left to choose.
+        let all = Facet {
+            values: vec![value("L1", 125)],
+            other_count: 0,
+        };
+        let facets = BTreeMap::from([("trust".to_owned(), all)]);
+        assert!(super::facets(&query, &facets, 125, &ValueNames::default()).is_empty());
+    }
+}

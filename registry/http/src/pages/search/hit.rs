@@ -1,0 +1,184 @@
+//! One hit in the list of a search.
+
+use a2a_registry_api::{Fragment, HighlightView, Hit, Interface, Summary};
+use a2a_registry_core::search::query::{SearchQuery, UNGROUPED};
+use a2a_registry_core::text::{self, LINE, TEASER};
+use a2a_registry_domain::timestamp::Timestamp;
+
+use crate::pages::only;
+use crate::pages::search::links::{AddedValue, link};
+use crate::pages::search::parts::ScoreView;
+use crate::pages::trust::{self, Badge};
+
+const SKILLS: usize = 5;
+pub(super) const TAGS: usize = 8;
+const INTERFACES: usize = 20;
+const BINDINGS: usize = 4;
+
+/// A hit with what depends on the query and the time.
+pub(crate) struct HitView {
+    pub hit: Hit,
+    pub name: Vec<HighlightPart>,
+    pub description: Vec<HighlightPart>,
+    pub skills: Vec<SkillView>,
+    pub tags: Vec<TagView>,
+    /// When its card was fetched, if the last fetch succeeded.
+    pub fetched: Option<String>,
+    pub badges: Vec<Badge>,
+    pub score: Option<ScoreView>,
+    /// The same search with every duplicate; empty if there is none.
+    pub unfolded: String,
+}
+
+/// A part of a highlighted text, matched or not.
+pub(crate) struct HighlightPart {
+    pub text: String,
+    pub matched: bool,
+}
+
+pub(crate) struct SkillView {
+    pub name: Vec<HighlightPart>,
+    pub matched: bool,
+    /// Highlighted excerpt of its description, else of an example; empty without a match.
+    pub excerpt: Vec<HighlightPart>,
+}
+
+pub(crate) struct TagView {
+    pub label: String,
+    pub link: String,
+    pub chosen: bool,
+}
+
+impl HitView {
+    /// The view of a hit of that query, whose tags link to the search with one more tag.
+    pub fn new(hit: Hit, query: &SearchQuery, tagged: &AddedValue, now: Timestamp) -> Self {
+        let summary = &hit.summary;
+        let highlights = &hit.matched.highlights;
+        let description = summary.description.as_deref().unwrap_or_default();
+        Self {
+            name: pieces(find(highlights, "name", None), &summary.name, LINE),
+            description: pieces(find(highlights, "description", None), description, TEASER),
+            skills: skills(&hit),
+            tags: summary
+                .tags
+                .iter()
+                .take(TAGS)
+                .map(|tag| TagView::new(tag, tagged))
+                .collect(),
+            fetched: Some(trust::liveness_badge(&summary.liveness, now))
+                .filter(|badge| badge.tone == "good")
+                .map(|badge| badge.label),
+            badges: trust::badges(summary, now),
+            score: ScoreView::new(&hit, query.explain == Some(true)),
+            unfolded: match hit.matched.duplicates {
+                Some(_) => link(query, |query| query.group = Some(UNGROUPED.to_owned())),
+                None => String::new(),
+            },
+            hit,
+        }
+    }
+}
+
+impl TagView {
+    /// A tag selected in the query links to the search for it alone, any other to this search narrowed by it.
+    fn new(tag: &str, tagged: &AddedValue) -> Self {
+        let chosen = tagged.chosen.iter().any(|one| one == tag);
+        Self {
+            label: text::line(tag, 40),
+            link: if chosen {
+                only("tag", tag)
+            } else {
+                tagged.link(tag)
+            },
+            chosen,
+        }
+    }
+}
+
+/// The bindings of these interfaces with their protocol versions, each once.
+pub(super) fn bindings(interfaces: &[Interface]) -> Vec<String> {
+    let mut bindings: Vec<String> = Vec::new();
+    for interface in interfaces.iter().take(INTERFACES) {
+        let version = interface
+            .protocol_version
+            .as_deref()
+            .unwrap_or("(no version)");
+        let label = format!(
+            "{} {}",
+            text::line(&interface.binding, 40),
+            text::line(version, 12)
+        );
+        if !bindings.contains(&label) && bindings.len() < BINDINGS {
+            bindings.push(label);
+        }
+    }
+    bindings
+}
+
+/// The number of skills beside those that are shown.
+pub(super) fn more_skills(summary: &Summary) -> usize {
+    let all = usize::try_from(summary.skills_total).unwrap_or(usize::MAX);
+    all.saturating_sub(SKILLS)
+}
+
+/// The skills to show: those that matched come first.
+fn skills(hit: &Hit) -> Vec<SkillView> {
+    let matched = |id: &str| hit.matched.matched_skills.iter().any(|other| other == id);
+    let mut skills: Vec<_> = hit.summary.skills.iter().collect();
+    skills.sort_by_key(|skill| !matched(&skill.id));
+    skills
+        .into_iter()
+        .take(SKILLS)
+        .map(|skill| {
+            let highlights = &hit.matched.highlights;
+            let excerpt = find(highlights, "skill.description", Some(&skill.id))
+                .or_else(|| find(highlights, "skill.example", Some(&skill.id)));
+            SkillView {
+                name: pieces(
+                    find(highlights, "skill.name", Some(&skill.id)),
+                    &skill.name,
+                    80,
+                ),
+                matched: matched(&skill.id),
+                excerpt: excerpt
+                    .map(|_| pieces(excerpt, "", 200))
+                    .unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+fn find<'a>(
+    highlights: &'a [HighlightView],
+    field: &str,
+    skill: Option<&str>,
+) -> Option<&'a [Fragment]> {
+    highlights
+        .iter()
+        .find(|highlight| highlight.field == field && highlight.skill.as_deref() == skill)
+        .map(|highlight| highlight.fragments.as_slice())
+}
+
+/// The highlighted text, or the plain one if nothing matched. The limit is on all parts together.
+fn pieces(highlighted: Option<&[Fragment]>, plain: &str, limit: usize) -> Vec<HighlightPart> {
+    let Some(fragments) = highlighted else {
+        return vec![HighlightPart {
+            text: text::line(plain, limit),
+            matched: false,
+        }];
+    };
+    let mut left = limit;
+    let mut pieces = Vec::new();
+    for fragment in fragments {
+        if left == 0 {
+            break;
+        }
+        let text = text::line(&fragment.text, left);
+        left = left.saturating_sub(text.chars().count());
+        pieces.push(HighlightPart {
+            text,
+            matched: fragment.matched,
+        });
+    }
+    pieces
+}

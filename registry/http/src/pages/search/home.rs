@@ -1,0 +1,74 @@
+//! The home page: what the registry is, what it contains, and links into it.
+
+use a2a_registry_api::FacetValue;
+use a2a_registry_core::search::overview::Overview;
+use a2a_registry_core::text::quote::{json, shell};
+use a2a_registry_core::text::{self, LINE, TEASER};
+use a2a_registry_domain::timestamp::Timestamp;
+use askama::Template;
+
+use crate::pages::frame::Frame;
+use crate::pages::search::facets;
+use crate::pages::{self, auth, moment, trust};
+
+const TAGS: usize = 14;
+const SKILLS: usize = 10;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+pub(crate) struct HomePage {
+    frame: Frame,
+    now: Timestamp,
+    /// `None` if the registry is empty, or the index cannot be read.
+    overview: Option<Overview>,
+    /// How to register the first agent, if there is none.
+    first_step: Option<FirstStep>,
+}
+
+/// How to register an agent, on the command line and over HTTP.
+pub(crate) struct FirstStep {
+    pub command: String,
+    pub request: String,
+}
+
+impl HomePage {
+    /// The page of a registry at that address.
+    pub(crate) fn new(
+        frame: Frame,
+        overview: Option<Overview>,
+        registry: &str,
+        now: Timestamp,
+    ) -> Self {
+        let is_empty = overview.as_ref().is_some_and(|one| one.agents == 0);
+        Self {
+            frame,
+            now,
+            overview: overview.filter(|_| !is_empty),
+            first_step: is_empty.then(|| FirstStep::new(registry)),
+        }
+    }
+
+    fn most_frequent(values: &[FacetValue], most: usize) -> impl Iterator<Item = &FacetValue> {
+        let shown = values.iter().filter(|one| !one.value.trim().is_empty());
+        shown.take(most)
+    }
+}
+
+impl FirstStep {
+    /// How to register an agent with the registry at that address.
+    pub(crate) fn new(registry: &str) -> Self {
+        let body = format!("{{\"domain\": {}}}", json("agents.example.com"));
+        Self {
+            command: format!(
+                "a2a-registry register agents.example.com \\\n  --registry {} --token \"$A2A_REGISTRY_TOKEN\"",
+                shell(registry)
+            ),
+            request: format!(
+                "curl -sS {} \\\n  -H \"Authorization: Bearer $A2A_REGISTRY_TOKEN\" \\\n  \
+                 -H 'Content-Type: application/json' \\\n  -d {}",
+                shell(&format!("{registry}/v1/domains")),
+                shell(&body)
+            ),
+        }
+    }
+}

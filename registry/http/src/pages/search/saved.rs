@@ -1,0 +1,90 @@
+//! Saving a search from the search page, and deleting one from the account's page.
+
+use a2a_registry_api::NewSavedSearch;
+use a2a_registry_core::error::AppError;
+use a2a_registry_core::text::{self, BLOCK, LINE};
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use serde::Deserialize;
+
+use crate::answers::answer::Answer;
+use crate::pages::confirm::{ConfirmPage, Confirmation};
+use crate::pages::frame::Frame;
+use crate::pages::page;
+use crate::pages::search::searched;
+use crate::problems::problem::Problem;
+use crate::requests::auth::Read;
+use crate::requests::forms::{FormFields, FormOf};
+use crate::saved_searches as saved;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SaveForm {
+    name: String,
+    query: String,
+}
+
+impl FormFields for SaveForm {}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeleteForm {
+    id: String,
+    confirm: Confirmation,
+}
+
+impl FormFields for DeleteForm {}
+
+/// Saves a search for the signed-in visitor, and goes to the account; an error is shown above the form, which keeps its
+/// input.
+pub(crate) async fn save(form: FormOf<Read, SaveForm>) -> Answer {
+    let new = NewSavedSearch {
+        name: form.fields.name.trim().to_owned(),
+        query: form.fields.query.clone(),
+    };
+    let saved = saved::saved_search_put(&form.context, &form.visitor.caller, &new).await;
+    let problem = match saved {
+        Ok(_) => return Ok(to_account()),
+        Err(error) => Problem::from(error),
+    };
+    let (_, found) = searched(&form.context, &form.visitor, &new.query).await;
+    let Some(found) = found.with_save_refused(&problem, form.fields.name) else {
+        return Err(problem);
+    };
+    crate::pages::log(&problem);
+    Ok(page(problem.kind().status, &found))
+}
+
+/// Deletes a saved search of the signed-in visitor, once confirmed.
+pub(crate) async fn forget(form: FormOf<Read, DeleteForm>) -> Answer {
+    let missing = || AppError::no_saved_search(&form.fields.id);
+    let id = form.fields.id.parse().map_err(|_| missing())?;
+    let caller = &form.visitor.caller;
+    if form.fields.confirm.is_given() {
+        saved::saved_search_delete(&form.context, caller, id).await?;
+        return Ok(to_account());
+    }
+    let own = saved::saved_search_list(&form.context, caller)
+        .await?
+        .searches;
+    let search = own.into_iter().find(|search| search.id == id);
+    let search = search.ok_or_else(missing)?;
+    let name = text::line(&search.name, LINE);
+    let confirmation = ConfirmPage {
+        frame: Frame::of(form.context.config(), "account", &form.visitor),
+        title: format!("Delete the saved search {name}"),
+        losses: vec![text::line(
+            &format!("The saved search {name}: {}", search.query),
+            BLOCK,
+        )],
+        action: "/account/searches/delete".to_owned(),
+        fields: vec![("id", id.to_string())],
+        button: "Delete the saved search",
+        back: "/account#searches".to_owned(),
+    };
+    Ok(page(StatusCode::OK, &confirmation))
+}
+
+fn to_account() -> HttpResponse {
+    crate::pages::see_other("/account#searches")
+}

@@ -1,0 +1,164 @@
+//! A search page that explains its scores.
+#![allow(clippy::unwrap_used)]
+
+use a2a_registry_api::AgentList;
+use a2a_registry_core::config::Config;
+use a2a_registry_domain::timestamp::Timestamp;
+use askama::Template;
+use serde_json::json;
+
+use crate::pages::frame::Frame;
+use crate::pages::search::{FoundList, SearchPage, ValueNames, read};
+
+/// The page for a query's address, with one hit whose score is explained.
+fn page(address: &str) -> String {
+    render(address, list())
+}
+
+/// A list with that hit.
+fn list() -> AgentList {
+    let mut explanation = json!({"value": 0.5, "description": "the <best> skill"});
+    for _ in 0..20 {
+        explanation = json!({
+            "value": 2.25, "description": "sum of:", "context": ["Term=\"flight\""],
+            "details": [explanation],
+        });
+    }
+    let hit = json!({
+        "id": "00000000-0000-0000-0000-000000000007",
+        "name": "Trip Planner",
+        "domain": "travel.example",
+        "interfaces": [],
+        "capabilities": {
+            "streaming": false, "push_notifications": false, "extended_agent_card": false, "extensions": [],
+        },
+        "skills": [],
+        "tags": ["travel"],
+        "auth": [],
+        "labels": {},
+        "trust": {"level": null, "domain": "unverified", "signature": "unsigned"},
+        "lifecycle": "approved",
+        "visibility": "public",
+        "liveness": {"state": "fresh"},
+        "card_digest": "sha256:0",
+        "links": {"self": "", "card": "", "page": "", "resolver": ""},
+        "score": 2.75,
+        "duplicates": {"count": 3, "agents": ["00000000-0000-0000-0000-000000000008"]},
+        "explain": {
+            "value": 2.75, "description": "sum of:",
+            "summary": ["name contains \"flight\" (2.75 of 2.75)"],
+            "details": [explanation, {"value": 0.5, "description": "the <best> skill"}],
+        },
+    });
+    serde_json::from_value(json!({
+        "agents": [hit],
+        "total": 40,
+        "facets": {"tag": {"values": [{"value": "travel", "count": 40}], "other_count": 0}},
+        "order": "relevance",
+        "mode": "lexical",
+        "hints": [],
+        "next_page_token": "t.k",
+    }))
+    .unwrap()
+}
+
+/// The page for a query's address and its result.
+fn render(address: &str, list: AgentList) -> String {
+    let query = read(address).unwrap();
+    let frame = Frame::new(&Config::default(), "search");
+    let (_, page) = SearchPage::new(
+        frame,
+        &query,
+        Ok(FoundList {
+            list,
+            names: ValueNames::default(),
+        }),
+        "https://registry.example.com",
+        Timestamp(0),
+    );
+    page.render().unwrap()
+}
+
+#[test]
+fn an_explained_search_stays_explained_wherever_its_links_lead() {
+    let html = page("q=flights&auth=none&explain=true");
+    let searches: Vec<&str> = html
+        .split("href=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|link| link.starts_with("/?"))
+        .collect();
+    assert!(searches.len() > 5, "{searches:?}");
+    for link in searches {
+        assert!(link.contains("explain=true"), "{link}");
+    }
+    assert!(html.contains("page_token=t.k"));
+    let carried = "<input type=\"hidden\" name=\"explain\" value=\"true\">";
+    assert!(html.contains(carried), "the form keeps it too: {html}");
+    assert!(!page("q=flights").contains("explain"));
+}
+
+#[test]
+fn the_parts_of_a_score_are_shown_and_end_somewhere() {
+    let html = page("q=flights&explain=true");
+    assert!(
+        html.contains("<summary>Why this result</summary>"),
+        "{html}"
+    );
+    assert!(
+        html.contains("<span class=\"n\">2.750</span> in all"),
+        "{html}"
+    );
+    assert!(html.contains("<span class=\"n\">0.500</span> the &#60;best&#62; skill"));
+    assert!(html.contains("Term=&#34;flight&#34;"));
+    assert!(html.contains("level-8") && !html.contains("level-9"));
+    // Unless all parts are asked for, the reasons are in words alone.
+    let html = page("q=flights");
+    assert!(html.contains("<summary>Why this result</summary>"));
+    assert!(html.contains("<li>name contains &#34;flight&#34; (2.75 of 2.75)</li>"));
+    assert!(!html.contains("level-1") && !html.contains("in all"));
+}
+
+#[test]
+fn weak_hits_are_folded_behind_the_good_ones_and_open_where_there_is_no_other() {
+    let marked = |marks: &[bool], address: &str| {
+        let mut list = list();
+        let hit = list.agents[0].clone();
+        list.agents = vec![hit; marks.len()];
+        for (hit, weak) in list.agents.iter_mut().zip(marks) {
+            hit.matched.weak = *weak;
+        }
+        list.next_page_token = None;
+        render(address, list)
+    };
+    let html = marked(&[false, true, true], "q=flights");
+    let (good, weak) = html.split_once("2 weaker matches").unwrap();
+    let hit = "<li class=\"hit\">";
+    assert_eq!(good.matches(hit).count(), 1, "{html}");
+    assert_eq!(weak.matches(hit).count(), 2, "{html}");
+    assert!(
+        good.ends_with("<details class=\"fold bare\">\n<summary>"),
+        "{html}"
+    );
+    let html = marked(&[true], "q=flights");
+    assert!(
+        html.contains("<details class=\"fold bare\" open>"),
+        "{html}"
+    );
+    assert!(html.contains("1 weak match<"), "{html}");
+    // By name they stand where their names belong.
+    let html = marked(&[true, false], "q=flights&sort=name");
+    assert!(!html.contains("weaker"), "{html}");
+    assert_eq!(html.matches(hit).count(), 2, "{html}");
+}
+
+#[test]
+fn duplicates_are_folded_by_default_and_a_link_unfolds_them() {
+    let html = page("q=flights");
+    let link = "<a href=\"/?q=flights&#38;group=none\">3 more</a> at other addresses";
+    assert!(html.contains(link), "{html}");
+    assert!(!html.contains("group=content"));
+    // What was unfolded stays so.
+    let unfolded = page("q=flights&group=none");
+    let carried = "<input type=\"hidden\" name=\"group\" value=\"none\">";
+    assert!(unfolded.contains(carried), "{unfolded}");
+}

@@ -1,0 +1,132 @@
+//! Values of the API with one text in every member that takes one, and the frame of a page for an admin.
+
+use a2a_registry_core::config::Config;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::pages::frame::{Frame, FrameAccount};
+
+pub const ID: &str = "0193f00d-7000-8000-0000-000000000007";
+pub const AT: &str = "2026-01-01T00:00:00Z";
+
+/// A value of the API, from its JSON.
+pub fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// The frame of a page for an admin who has signed in.
+pub fn admin_frame(here: &'static str) -> Frame {
+    let admin = FrameAccount {
+        name: "admin".to_owned(),
+        form_token: "token".to_owned(),
+        sees_all: true,
+    };
+    Frame {
+        who: Some(admin),
+        ..Frame::new(&Config::default(), here)
+    }
+}
+
+/// An open review in full, of which a list shows a part.
+pub fn review(text: &str) -> Value {
+    json!({
+        "id": ID, "agent": ID, "name": text, "domain": text, "coverage": text, "digest": text,
+        "previous": null, "change_class": text, "kind": "admission", "state": "open",
+        "signature_verdict": {"state": text, "reason": text, "signatures": []},
+        "submitter": text, "assignee": text, "due": AT, "deciders": [text], "approvals_needed": 2,
+        "approvals": [{"account": text, "at": AT, "reason": text, "counts": true}],
+        "reason": text, "served": null, "created_at": AT, "decided_at": null,
+        "card_text": text, "description": text, "auth": [text], "security": [text],
+        "skills": [{"id": text, "name": text, "description": text}],
+        "interfaces": [{"url": text, "binding": text, "protocol_version": text}],
+        "findings": [{"rule": text, "severity": text, "pointer": text, "found": text, "wanted": text,
+            "hint": text, "section": text}],
+        "diff": {"from": text, "to": text, "change_class": text, "cut": false, "changes": [
+            {"pointer": text, "before": text, "after": {text: text}, "class": text, "reason": text}]},
+        "domain_proofs": {"state": text, "owner": text, "proofs": [], "enrolled_keys": []},
+        "break_glass": {"by": text, "reason": text, "at": AT, "until": AT},
+        "sponsor": text, "policies": [{"id": text, "mode": text, "effect": text}],
+        "earlier": [{"approved": true, "rule": text, "by": text, "at": AT, "reason": text, "same_content": false}],
+        "comments": [{"id": ID, "author": text, "text": text, "at": AT}],
+        "reports": [{"reason": text, "at": AT, "reporter": text, "contact": text}],
+        "cannot_decide": text,
+    })
+}
+
+/// What waits for an account.
+pub fn waiting(text: &str) -> Value {
+    json!({
+        "reviews": [review(text)],
+        "news": [{"kind": text, "agent": ID, "review": null, "by": text, "text": text, "at": AT}],
+        "domains": [{"domain": text, "expires": AT}],
+        "seen_at": null, "at": AT,
+    })
+}
+
+/// A policy set with a policy that is shipped and one that is not.
+pub fn policies(text: &str) -> Value {
+    let policy = |shipped: bool| {
+        json!({
+            "id": text, "text": text, "mode": text, "effect": text, "actions": ["discover"], "shipped": shipped
+        })
+    };
+    json!({
+        "number": 3, "in_force": 3, "policies": [policy(true), policy(false)], "author": text,
+        "reason": text, "created_at": AT,
+    })
+}
+
+/// What a policy set would change.
+pub fn policy_preview(text: &str) -> Value {
+    json!({
+        "number": 3, "policies": [{"id": text, "what": text}], "agents": 5, "warnings": [text],
+        "changes": [{"action": text, "caller": text, "gained": 9, "lost": 0, "lost_sample": [],
+            "gained_sample": [{"id": ID, "name": text, "policies": [text]}]}],
+    })
+}
+
+/// What a policy on a dry run would have changed.
+pub fn dry_run(text: &str) -> Value {
+    json!({
+        "policy": text, "running": true, "answers": 12, "truncated": true,
+        "days": [{"day": "2026-01-01", "denied": 1, "allowed": 2, "resources": 3, "callers": 4}],
+        "resources": [{"name": text, "answers": 1}], "callers": [{"name": text, "answers": 1}],
+    })
+}
+
+/// A waiver that was ended.
+pub fn waiver(text: &str) -> Value {
+    json!({
+        "id": ID, "policy": text, "agent": ID, "content_digest": text, "is_shown": true, "reason": text,
+        "approver": text, "created_at": AT, "expires_at": AT, "ended_at": AT, "ended_by": text,
+        "ended_reason": text,
+    })
+}
+
+pub fn collection(text: &str) -> Value {
+    json!({
+        "name": text, "description": text, "filter": text, "audience": [text], "owners": [text],
+        "created_at": AT, "updated_at": AT,
+    })
+}
+
+pub fn account(text: &str) -> Value {
+    json!({
+        "id": ID, "name": text, "role": text, "roles": [text], "groups": [{"origin": text, "name": text}],
+        "disabled_at": null, "created_at": AT,
+    })
+}
+
+pub fn session(text: &str) -> Value {
+    json!({
+        "id": ID, "account": text, "token": null, "issuer": text, "browser": text, "created_at": AT,
+        "last_seen_at": AT, "expires_at": AT,
+    })
+}
+
+pub fn token(text: &str) -> Value {
+    json!({
+        "id": ID, "account": text, "name": text, "prefix": text, "scopes": [text], "created_at": AT,
+        "expires_at": AT, "last_used_at": AT,
+    })
+}

@@ -1,0 +1,235 @@
+//! Badges for trust, liveness and lifecycle: a ladder with its evidence, never a single check mark.
+
+use a2a_registry_api::{Liveness, Summary, Trust};
+use a2a_registry_core::text::{self, LINE};
+use a2a_registry_domain::lifecycle::{LivenessState, ShownLifecycle, Visibility};
+use a2a_registry_domain::open_enum::OpenEnum;
+use a2a_registry_domain::ownership::{DomainState, Method};
+use a2a_registry_domain::signature::SignatureState;
+use a2a_registry_domain::timestamp::Timestamp;
+
+use crate::pages::moment;
+
+/// Characters of the reason of a failed fetch on a badge.
+const REASON: usize = 60;
+
+/// A badge: a label with its explanation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Badge {
+    pub label: String,
+    pub meaning: String,
+    /// The tone: `good`, `plain`, `warn` or `bad`.
+    pub tone: &'static str,
+    /// The page that explains it.
+    pub link: Option<&'static str>,
+}
+
+/// Why a card has no level.
+const NO_TLS: &str = "the card was not fetched over valid TLS";
+const EXPLAINED: &str = "/about#trust";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TrustStep {
+    /// The level, `L0` to `L3`.
+    pub level: &'static str,
+    pub claim: &'static str,
+    /// Whether the agent has reached it.
+    pub reached: bool,
+}
+
+/// The levels of the ladder, each with its condition.
+pub(crate) const LADDER: [(&str, &str); 4] = [
+    ("L0", "The card was fetched over valid TLS."),
+    ("L1", "The domain's owner has proved control over it."),
+    (
+        "L2",
+        "The card's signature is valid, and its key is bound to that domain.",
+    ),
+    (
+        "L3",
+        "The signing key was enrolled by the owner or the operator.",
+    ),
+];
+
+/// The ladder, with the levels that this agent has reached.
+pub(crate) fn ladder(trust: &Trust) -> Vec<TrustStep> {
+    let reached = LADDER
+        .iter()
+        .position(|(level, _)| Some(*level) == trust.level.as_ref().map(OpenEnum::as_str));
+    LADDER
+        .iter()
+        .enumerate()
+        .map(|(index, (level, claim))| TrustStep {
+            level,
+            claim,
+            reached: reached.is_some_and(|reached| index <= reached),
+        })
+        .collect()
+}
+
+pub(crate) fn level_meaning(level: &str) -> &'static str {
+    LADDER
+        .iter()
+        .find(|(name, _)| *name == level)
+        .map_or("", |(_, claim)| claim)
+}
+
+fn level_words(level: &str) -> String {
+    let shown = text::line(level, 8);
+    match level_meaning(level) {
+        "" => shown,
+        meaning => format!("{shown}: {meaning}"),
+    }
+}
+
+/// The level of a card with its condition. Without a level, the reason: a badge may say that the domain is proved
+/// although search finds the agent by no level.
+pub(crate) fn level_sentence(trust: &Trust) -> String {
+    match &trust.level {
+        Some(level) => level_words(level.as_str()),
+        None if trust.is_proved() => format!(
+            "none: {NO_TLS}. The domain is verified all the same, but that cannot show that the card arrived unchanged."
+        ),
+        None => format!("none: {NO_TLS}"),
+    }
+}
+
+/// The badge of trust: whether the owner of the domain is proved, with the level in its explanation.
+pub(crate) fn trust_badge(trust: &Trust) -> Badge {
+    let level = trust.level.as_ref().map(OpenEnum::as_str);
+    let is_proved = trust.is_proved();
+    Badge {
+        label: if is_proved {
+            "owner proved"
+        } else {
+            "unproved"
+        }
+        .to_owned(),
+        meaning: match level {
+            Some(level) => level_words(level),
+            None => format!("No trust level: {NO_TLS}."),
+        },
+        tone: if is_proved { "good" } else { "plain" },
+        link: Some(EXPLAINED),
+    }
+}
+
+/// The badges of an agent: trust, a card that could not be fetched, and lifecycle and visibility unless they are the
+/// usual ones.
+pub(crate) fn badges(agent: &Summary, now: Timestamp) -> Vec<Badge> {
+    let mut badges = vec![trust_badge(&agent.trust)];
+    let liveness = liveness_badge(&agent.liveness, now);
+    badges.extend(Some(liveness).filter(|badge| badge.tone != "good"));
+    badges.extend(agent.lifecycle.known().and_then(lifecycle_badge));
+    badges.extend(agent.visibility.known().and_then(visibility_badge));
+    badges
+}
+
+pub(crate) fn signature_meaning(signature: &OpenEnum<SignatureState>) -> &'static str {
+    match signature.known() {
+        Some(SignatureState::Valid) => {
+            "valid: it verifies with a key that is bound to the domain or enrolled"
+        }
+        Some(SignatureState::Untrusted) => {
+            "untrusted: it verifies, but its key is not bound to the domain"
+        }
+        Some(SignatureState::Invalid) => "invalid: no signature verifies",
+        Some(SignatureState::Unknown) => "unknown: the key could not be fetched",
+        Some(SignatureState::Unsigned) | None => "none: the card is not signed",
+    }
+}
+
+pub(crate) fn domain_meaning(state: &OpenEnum<DomainState>) -> &'static str {
+    match state.known() {
+        Some(DomainState::Verified) => "verified: its owner, or the operator, vouches for it",
+        Some(DomainState::Lapsed) => "lapsed: its proof is no longer valid",
+        Some(DomainState::Disputed) => "disputed: two accounts claim it",
+        Some(DomainState::OptedOut) => "opted out: its owner does not want it listed",
+        Some(DomainState::Unverified) | None => "unverified: no account has proved it",
+    }
+}
+
+/// The method of a proof, as a phrase after "proved by".
+pub(crate) fn proof_words(method: &OpenEnum<Method>) -> String {
+    match method.known() {
+        Some(Method::Dns) => "a DNS TXT record".to_owned(),
+        Some(Method::DnsParent) => "a DNS TXT record of a domain above".to_owned(),
+        Some(Method::Http) => "a file on the site".to_owned(),
+        Some(Method::Operator) => "the word of an admin of this registry".to_owned(),
+        None => text::line(method.as_str(), LINE),
+    }
+}
+
+/// The badge of liveness: when the card was fetched, or what is wrong with it.
+pub(crate) fn liveness_badge(liveness: &Liveness, now: Timestamp) -> Badge {
+    let (label, meaning, tone) = match liveness.state.known() {
+        Some(LivenessState::Fresh) => (
+            match &liveness.last_seen {
+                Some(seen) => format!("card fetched {}", moment::short_distance(seen, &now)),
+                None => "card fetched".to_owned(),
+            },
+            "The last fetch of the card succeeded. This says nothing about whether the agent \
+             responds.",
+            "good",
+        ),
+        Some(LivenessState::Stale) => (
+            match &liveness.reason {
+                Some(reason) => format!("last fetch failed ({})", text::line(reason, REASON)),
+                None => "last fetch failed".to_owned(),
+            },
+            "The last fetch of the card failed; the last good card is shown.",
+            "warn",
+        ),
+        Some(LivenessState::Gone) => (
+            match &liveness.last_seen {
+                Some(seen) => format!("unreachable since {}", moment::day(seen)),
+                None => "unreachable".to_owned(),
+            },
+            "The card has been unreachable for so long that the agent is no longer listed.",
+            "bad",
+        ),
+        None => (text::line(liveness.state.as_str(), LINE), "", "plain"),
+    };
+    Badge {
+        label,
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    }
+}
+
+/// The badge of the lifecycle; `None` for an approved agent.
+pub(crate) fn lifecycle_badge(lifecycle: ShownLifecycle) -> Option<Badge> {
+    let (meaning, tone) = match lifecycle {
+        ShownLifecycle::Approved => return None,
+        ShownLifecycle::Pending => (
+            "It waits for its first approval; nothing of it is served.",
+            "warn",
+        ),
+        ShownLifecycle::Rejected => ("Its card was rejected; nothing of it is served.", "bad"),
+        ShownLifecycle::Deprecated => ("It is still served, with the advice to move on.", "warn"),
+        ShownLifecycle::Retired => ("It is retired permanently.", "bad"),
+        ShownLifecycle::Suspended => ("It is on hold; the holds give the reason.", "bad"),
+    };
+    Some(Badge {
+        label: lifecycle.as_str().to_owned(),
+        meaning: meaning.to_owned(),
+        tone,
+        link: None,
+    })
+}
+
+/// The badge of the visibility; `None` for a public agent.
+pub(crate) fn visibility_badge(visibility: Visibility) -> Option<Badge> {
+    let meaning = match visibility {
+        Visibility::Public => return None,
+        Visibility::Internal => "Only signed-in callers find it.",
+        Visibility::Restricted => "Only named groups find it.",
+    };
+    Some(Badge {
+        label: visibility.as_str().to_owned(),
+        meaning: meaning.to_owned(),
+        tone: "plain",
+        link: None,
+    })
+}

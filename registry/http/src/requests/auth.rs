@@ -1,0 +1,310 @@
+//! Authorisation by the types of handlers: a handler with a [`Require`] argument is only called with the permission
+//! that it names.
+
+use std::future::{Ready, ready};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use a2a_registry_core::accounts::authentication::{TOKEN_PREFIX, authenticate};
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::{RefusalReason, Result};
+use a2a_registry_core::providers::Providers;
+use a2a_registry_core::visibility::caller::Caller;
+use a2a_registry_domain::role::Permission;
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+use futures::FutureExt;
+use futures::future::{Either, LocalBoxFuture};
+
+use crate::limits::client_address::{client_address, network};
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds;
+use crate::requests::refusals::record_refusal;
+use crate::requests::state::state;
+
+/// A reader of public cards: as [`Anyone`], except that a foreign `Authorization` is ignored. SDKs send the header that
+/// is meant for one agent to every host of the same HTTP client.
+#[derive(Debug, Clone)]
+pub struct CardReader(pub Caller);
+
+/// Marks a request whose `Authorization` is ignored.
+#[derive(Debug, Clone, Copy)]
+pub struct ForeignAuthorization;
+
+/// As [`Anyone`], for a response that only accounts with the permission get in full.
+#[derive(Debug, Clone, Copy)]
+pub struct PermissionCheck<P> {
+    pub is_permitted: bool,
+    permission: PhantomData<P>,
+}
+
+pub trait Needed: 'static {
+    const PERMISSION: Permission;
+}
+
+macro_rules! needed {
+    ($($(#[$meta:meta])* $name:ident)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
+
+        impl Needed for $name {
+            const PERMISSION: Permission = Permission::$name;
+        }
+    )+};
+}
+
+needed! {
+    /// [`Permission::Read`], which every account has, unless its token is for something else.
+    Read
+    Register
+    SeeAll
+    Curate
+    Approve
+    ReadEvents
+    ReadAccounts
+    Administer
+}
+
+/// The future of an extractor, ready at once or after a read of the accounts.
+type ExtractorFuture<T> =
+    Either<Ready<Result<T, Problem>>, LocalBoxFuture<'static, Result<T, Problem>>>;
+
+/// The token of a request. Refuses an `Authorization` that is no bearer token, and more than one.
+pub fn bearer(request: &HttpRequest) -> Result<Option<&str>, Problem> {
+    let mut lines = request.headers().get_all(header::AUTHORIZATION);
+    let Some(line) = lines.next() else {
+        return Ok(None);
+    };
+    let token = line.to_str().ok().and_then(|line| {
+        let (scheme, token) = line.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    });
+    match (token, lines.next()) {
+        (Some(token), None) => Ok(Some(token)),
+        _ => Err(Problem::new(
+            &problem_kinds::UNAUTHENTICATED,
+            "This is no token: send it as `Authorization: Bearer …`, once.",
+        )
+        .refused(RefusalReason::NoToken)),
+    }
+}
+
+/// Authenticates the sender of a request by the secret of a token or an access token. A refusal is recorded.
+pub(crate) async fn authenticate_request(
+    request: &HttpRequest,
+    token: &str,
+) -> Result<Caller, Problem> {
+    let known = authenticate(&state(request)?.context, token).await;
+    known
+        .map_err(Problem::from)
+        .inspect_err(|problem| record_refusal(request, problem))
+}
+
+/// Authenticates the caller, and passes it to `judge` to accept or refuse.
+fn caller<T: 'static>(
+    request: &HttpRequest,
+    judge: impl FnOnce(Caller, &HttpRequest) -> Result<T, Problem> + 'static,
+) -> ExtractorFuture<T> {
+    let token = match bearer(request) {
+        Ok(Some(token)) => token.to_owned(),
+        Ok(None) => {
+            let caller = with_network(request, Caller::default()).map_err(Problem::from);
+            return Either::Left(ready(caller.and_then(|caller| judge(caller, request))));
+        }
+        Err(problem) => {
+            record_refusal(request, &problem);
+            return Either::Left(ready(Err(problem)));
+        }
+    };
+    let request = request.clone();
+    let known = async move {
+        let caller = authenticate_request(&request, &token).await?;
+        request.extensions_mut().insert(Judged(caller.clone()));
+        judge(caller, &request)
+    };
+    Either::Right(known.boxed_local())
+}
+
+/// The caller that was authorized for a request by its headers.
+struct Judged(Caller);
+
+/// Authorizes a request again once its body has arrived, which a client can delay: a token that was revoked, or an
+/// account that was disabled or has other roles, counts as it is at the end of the request.
+pub(crate) async fn judge_again(request: &HttpRequest) -> Result<(), Problem> {
+    let judged = request
+        .extensions()
+        .get::<Judged>()
+        .map(|judged| judged.0.clone());
+    let (Some(judged), Some(token)) = (judged, bearer(request)?) else {
+        return Ok(());
+    };
+    let caller = authenticate_request(request, token).await?;
+    if caller == judged {
+        return Ok(());
+    }
+    Err(Problem::new(
+        &problem_kinds::UNAUTHENTICATED,
+        "What this token may do was changed while the request was sent. Nothing was done; send it again.",
+    ))
+}
+
+/// Whether a header holds a token of this registry, or an access token of a configured identity provider, valid or not.
+fn means_us(request: &HttpRequest) -> bool {
+    let providers = state(request).map(|state| &state.context.providers).ok();
+    let lines = request.headers().get_all(header::AUTHORIZATION);
+    lines
+        .flat_map(|line| line.as_bytes().split(u8::is_ascii_whitespace))
+        .any(|word| {
+            let text = std::str::from_utf8(word).unwrap_or_default();
+            let names = |providers: &Providers| providers.named_in(text).is_some();
+            text.starts_with(TOKEN_PREFIX) || providers.is_some_and(names)
+        })
+}
+
+/// The caller of a card request. Tokens without the prefix were made before it existed, or chosen by an operator; only
+/// a look-up distinguishes them from foreign ones.
+fn card_reader(request: &HttpRequest) -> ExtractorFuture<CardReader> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        return Either::Left(ready(Ok(CardReader(Caller::default()))));
+    }
+    if means_us(request) {
+        return caller(request, |caller, _| Ok(CardReader(caller)));
+    }
+    let token = bearer(request).ok().flatten().map(str::to_owned);
+    let request = request.clone();
+    let known = async move {
+        let known = match token {
+            Some(token) => authenticate(&state(&request)?.context, &token).await.ok(),
+            None => None,
+        };
+        Ok(CardReader(known.unwrap_or_else(|| {
+            request.extensions_mut().insert(ForeignAuthorization);
+            Caller::default()
+        })))
+    };
+    Either::Right(known.boxed_local())
+}
+
+pub fn admit_write(request: &HttpRequest, caller: &Caller) -> Result<()> {
+    if caller.account.is_some() {
+        return Ok(());
+    }
+    let state = state(request)?;
+    match client_address(request, &state.context.config().server.trusted_proxies) {
+        Some(address) => state.anonymous_writes.admit(address),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a caller who may not register, and sets the network of one without a token.
+pub fn admit_registration(request: &HttpRequest, caller: Caller) -> Result<Caller> {
+    caller.demand_registration(&state(request)?.context.config().governance)?;
+    admit_write(request, &caller)?;
+    with_network(request, caller)
+}
+
+/// Sets the network of a caller without an account.
+pub(crate) fn with_network(request: &HttpRequest, caller: Caller) -> Result<Caller> {
+    let config = state(request)?.context.config();
+    let address = client_address(request, &config.server.trusted_proxies);
+    Ok(Caller {
+        network: address.map(network).filter(|_| caller.account.is_none()),
+        ..caller
+    })
+}
+
+impl<P: Needed> FromRequest for PermissionCheck<P> {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        caller(request, |caller, _| {
+            Ok(Self {
+                is_permitted: caller.may(P::PERMISSION),
+                permission: PhantomData,
+            })
+        })
+    }
+}
+
+impl FromRequest for CardReader {
+    type Error = Problem;
+    type Future = ExtractorFuture<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        card_reader(request)
+    }
+}
+
+/// Extractors of the caller and of the registry that is called. What stands behind a name accepts the caller, or
+/// refuses it.
+macro_rules! callers {
+    ($($(#[$meta:meta])* $name:ident $(<$permission:ident>)? = $judge:expr;)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub struct $name$(<$permission>)? {
+            pub(crate) caller: Caller,
+            pub(crate) context: Arc<Context>,
+            $(permission: PhantomData<$permission>,)?
+        }
+
+        impl$(<$permission>)? Deref for $name$(<$permission>)? {
+            type Target = Caller;
+
+            fn deref(&self) -> &Caller {
+                &self.caller
+            }
+        }
+
+        impl$(<$permission: Needed>)? FromRequest for $name$(<$permission>)? {
+            type Error = Problem;
+            type Future = ExtractorFuture<Self>;
+
+            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                let judge: fn(Caller, &HttpRequest) -> Result<Caller, Problem> = $judge;
+                caller(request, move |caller, request| {
+                    Ok(Self {
+                        caller: judge(caller, request)?,
+                        context: Arc::clone(&state(request)?.context),
+                        $(permission: PhantomData::<$permission>,)?
+                    })
+                })
+            }
+        }
+    )+};
+}
+
+callers! {
+    /// Any caller, with or without a token. An invalid token is refused even where none is needed.
+    Anyone = |caller, _| Ok(caller);
+    /// As [`Anyone`], for writes: those without a token are counted by address.
+    AnyoneWriting = |caller, request| {
+        admit_write(request, &caller)?;
+        Ok(caller)
+    };
+    /// A caller who may ask for a visit: anyone, and accounts with [`Permission::Register`], so that the token of
+    /// somebody who only reads changes nothing. Those without a token are counted by address.
+    AnyoneAsking = |caller, request| {
+        if caller.account.is_some() {
+            caller.demand(Permission::Register)?;
+        }
+        admit_write(request, &caller)?;
+        Ok(caller)
+    };
+    /// A caller who may register: an account with the permission, or anyone in an open registry.
+    Registrant = |caller, request| Ok(admit_registration(request, caller)?);
+    /// Any account, whatever it may do.
+    SignedIn = |caller, _| {
+        caller.account()?;
+        Ok(caller)
+    };
+    /// An account that has the permission.
+    Require<P> = |caller, _| {
+        caller.demand(P::PERMISSION)?;
+        Ok(caller)
+    };
+}

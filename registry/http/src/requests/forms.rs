@@ -1,0 +1,298 @@
+//! Forms of pages. A handler gets the fields of a form only through [`FormOf`], [`SessionForm`] or [`OpenForm`], which
+//! check that a page of this registry has sent it: by the origin that the browser states, and by a form token in the
+//! form that belongs to the browser's cookie.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use a2a_registry_core::context::Context;
+use a2a_registry_domain::role::Permission;
+use actix_web::dev::Payload;
+use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds::{self, ProblemKind};
+use crate::requests::auth::Needed;
+use crate::requests::body::UnreadBody;
+use crate::requests::cookies;
+use crate::requests::state::state;
+use crate::requests::visitor::{Visitor, by_session, is_form_token};
+
+pub trait FormFields: DeserializeOwned + 'static {
+    /// Maximum number of bytes of the form.
+    const LIMIT: usize = 16 * 1024;
+}
+
+/// A form of an account with a permission, sent from a page of this registry.
+#[derive(Debug)]
+pub struct FormOf<P, T> {
+    pub visitor: Visitor,
+    pub fields: T,
+    pub(crate) context: Arc<Context>,
+    permission: PhantomData<P>,
+}
+
+/// A form of a signed-in visitor, whatever the permissions of the account.
+#[derive(Debug)]
+pub struct SessionForm<T> {
+    pub visitor: Visitor,
+    pub fields: T,
+}
+
+/// A form of a visitor who is not signed in yet, bound to the browser by a cookie of its own.
+#[derive(Debug)]
+pub struct OpenForm<T>(pub T);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct FormToken {
+    form_token: String,
+}
+
+const EXPIRED: &str =
+    "This form belongs to another session. Go back, reload the page and send it again.";
+
+impl<T: FormFields> FromRequest for SessionForm<T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
+        session_form(request, body, None).boxed_local()
+    }
+}
+
+impl<P: Needed, T: FormFields> FromRequest for FormOf<P, T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
+        async move {
+            let context = Arc::clone(&state(&request)?.context);
+            let SessionForm { visitor, fields } =
+                session_form(request, body, Some(P::PERMISSION)).await?;
+            Ok(Self {
+                visitor,
+                fields,
+                context,
+                permission: PhantomData,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+impl<T: FormFields> FromRequest for OpenForm<T> {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, body) = (request.clone(), UnreadBody::take(request, payload));
+        async move {
+            let bytes = form_bytes(&request, body, T::LIMIT).await?;
+            let secret = cookies::cookie(&request, cookies::BEFORE);
+            let token: FormToken = fields_of(&bytes)?;
+            match secret {
+                Some(secret) if is_form_token(&secret, &token.form_token) => {
+                    fields_of(&bytes).map(Self)
+                }
+                _ => refused(
+                    &problem_kinds::FORM_REFUSED,
+                    "The form has expired, or the browser takes no cookies. Reload the page and send it again.",
+                ),
+            }
+        }
+        .boxed_local()
+    }
+}
+
+/// A form by the session of the request. Nothing of it is read if the visitor is signed out or may not send it.
+async fn session_form<T: FormFields>(
+    request: HttpRequest,
+    body: UnreadBody,
+    needed: Option<Permission>,
+) -> Result<SessionForm<T>, Problem> {
+    check_site(&request)?;
+    sender(&request, needed).await?;
+    let bytes = form_bytes(&request, body, T::LIMIT).await?;
+    // Again, because a client can delay the rest of its request: a form of someone signed out by then is refused.
+    let visitor = sender(&request, needed).await?;
+    refuse_nul(&bytes)?;
+    let token: FormToken = fields_of(&bytes)?;
+    let secret = cookies::cookie(&request, cookies::SESSION).unwrap_or_default();
+    if !is_form_token(&secret, &token.form_token) {
+        return refused(&problem_kinds::FORM_REFUSED, EXPIRED);
+    }
+    Ok(SessionForm {
+        visitor,
+        fields: fields_of(&bytes)?,
+    })
+}
+
+/// The sender of a form, if the permission allows it.
+async fn sender(request: &HttpRequest, needed: Option<Permission>) -> Result<Visitor, Problem> {
+    let Some(visitor) = by_session(request).await? else {
+        return refused(
+            &problem_kinds::UNAUTHENTICATED,
+            "You are signed out. Sign in again, and send the form again.",
+        );
+    };
+    request.extensions_mut().insert(visitor.clone());
+    if let Some(needed) = needed {
+        visitor.caller.demand(needed)?;
+    }
+    Ok(visitor)
+}
+
+fn refused<T>(kind: &'static ProblemKind, text: &str) -> Result<T, Problem> {
+    Err(Problem::new(kind, text))
+}
+
+fn fields_of<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_html_form::from_bytes(bytes)
+        .or_else(|_| refused(&problem_kinds::INVALID_REQUEST, "The form cannot be read."))
+}
+
+/// The fields of a form that carries its own credentials, or needs none, and that a page of this registry sent, in at
+/// most `limit` bytes.
+pub(crate) async fn read_form<T: DeserializeOwned>(
+    request: &HttpRequest,
+    body: UnreadBody,
+    limit: usize,
+) -> Result<T, Problem> {
+    fields_of(&form_bytes(request, body, limit).await?)
+}
+
+/// Refuses U+0000, which not every database can store.
+fn refuse_nul(bytes: &[u8]) -> Result<(), Problem> {
+    if bytes.contains(&0) || bytes.windows(3).any(|part| part == b"%00") {
+        return refused(&problem_kinds::INVALID_REQUEST, "The form holds U+0000.");
+    }
+    Ok(())
+}
+
+/// Refuses a form that no page of this registry sent.
+fn check_site(request: &HttpRequest) -> Result<(), Problem> {
+    let authority = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str());
+    let ours = state(request)?.context.config().public_url();
+    if !same_site(request.headers(), authority, &ours) {
+        return refused(
+            &problem_kinds::FORM_REFUSED,
+            "This form was sent from another site. Send it again from here.",
+        );
+    }
+    Ok(())
+}
+
+async fn form_bytes(
+    request: &HttpRequest,
+    body: UnreadBody,
+    limit: usize,
+) -> Result<bytes::BytesMut, Problem> {
+    check_site(request)?;
+    let bytes = body.read(limit).await?;
+    if request.content_type() != "application/x-www-form-urlencoded" {
+        return refused(
+            &problem_kinds::WRONG_MEDIA_TYPE,
+            "This address takes a form.",
+        );
+    }
+    Ok(bytes)
+}
+
+/// Whether a page of this registry sent the request, by the browser's headers. A client without these headers is no
+/// browser, and acts only for itself.
+///
+/// This registry is the host that the request was sent to (`authority` with HTTP/2, else `Host`), and the host of
+/// `public_url`, for a registry behind a proxy.
+fn same_site(headers: &HeaderMap, authority: Option<&str>, public_url: &str) -> bool {
+    let read = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    if let Some(site) = read("sec-fetch-site") {
+        return matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = read(ORIGIN.as_str()) else {
+        return true;
+    };
+    let Ok(origin) = Url::parse(origin) else {
+        return false;
+    };
+    let called = Url::parse(public_url).is_ok_and(|ours| ours.origin() == origin.origin());
+    let asked = authority
+        .or_else(|| read(HOST.as_str()))
+        .is_some_and(|host| {
+            Url::parse(&format!("{}://{host}", origin.scheme()))
+                .is_ok_and(|ours| ours.has_host() && ours.origin() == origin.origin())
+        });
+    called || asked
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::try_from(*name).unwrap(),
+                    HeaderValue::try_from(*value).unwrap(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_refused() {
+        let host = ("host", "registry.example:8080");
+        for good in [
+            &[host][..],
+            &[host, ("sec-fetch-site", "same-origin"), ("origin", "null")],
+            &[host, ("sec-fetch-site", "none")],
+            &[host, ("origin", "http://registry.example:8080")],
+            &[host, ("origin", "https://Registry.Example:8080")],
+            &[host, ("origin", "https://public.example")],
+            &[("origin", "https://public.example:443")],
+        ] {
+            assert!(
+                same_site(&headers(good), None, "https://public.example"),
+                "{good:?}"
+            );
+        }
+        for bad in [
+            &[host, ("sec-fetch-site", "cross-site")][..],
+            &[
+                host,
+                ("sec-fetch-site", "same-site"),
+                ("origin", "http://registry.example:8080"),
+            ],
+            &[host, ("origin", "https://evil.example")],
+            &[host, ("origin", "http://registry.example")],
+            &[host, ("origin", "null")],
+            &[("origin", "http://registry.example:8080")],
+        ] {
+            assert!(
+                !same_site(&headers(bad), None, "https://public.example"),
+                "{bad:?}"
+            );
+        }
+    }
+}

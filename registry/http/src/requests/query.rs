@@ -1,0 +1,66 @@
+//! The query of a request, parsed strictly.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest};
+use serde::de::DeserializeOwned;
+
+use crate::problems::problem::Problem;
+use crate::problems::problem_kinds;
+use crate::requests::path::broken_escape;
+
+/// The query as a `T`. Repeated parameters fill lists; an unknown parameter, a repeated one that is no list, and one of
+/// the wrong type are refused by name.
+#[derive(Debug, Clone)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest for Query<T> {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(read(request.query_string()).map(Self))
+    }
+}
+
+pub fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    refuse_broken_text(query)?;
+    let form = serde_html_form::Deserializer::from_bytes(query.as_bytes());
+    serde_path_to_error::deserialize(form).map_err(|error| {
+        // The first step of the path is the parameter; an index inside its list means nothing to a caller.
+        let parameter = error.path().iter().find_map(|segment| match segment {
+            serde_path_to_error::Segment::Map { key } => Some(key.clone()),
+            _ => None,
+        });
+        let text = error.inner().to_string();
+        match parameter {
+            Some(parameter) => Problem::invalid(
+                crate::requests::body::pointer(&parameter),
+                format!("{parameter}: {text}"),
+            ),
+            None => Problem::new(
+                &problem_kinds::INVALID_REQUEST,
+                format!("The query does not fit: {text}."),
+            ),
+        }
+    })
+}
+
+/// Finds broken escapes, which the form decoder would silently repair.
+fn refuse_broken_text(query: &str) -> Result<(), Problem> {
+    if !query.contains('%') {
+        return Ok(());
+    }
+    let broken = |detail: String| Err(Problem::new(&problem_kinds::INVALID_REQUEST, detail));
+    if let Some(place) = broken_escape(query) {
+        return broken(format!(
+            "The escape at `{place}` in the query is not followed by two hexadecimal digits."
+        ));
+    }
+    match percent_encoding::percent_decode_str(query).decode_utf8() {
+        Err(_) => broken("The escapes in the query do not stand for UTF-8.".into()),
+        Ok(text) if text.contains('\0') => broken("The query holds U+0000.".into()),
+        Ok(_) => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! The visitor of a page: signed in by the cookie of a session, or by a token as on the API, or anonymous.
+//!
+//! The API never reads the cookie, so that no other site can have a browser act on it. A restricted page takes
+//! [`PageOf`], and a form takes [`FormOf`](crate::requests::forms::FormOf).
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use a2a_registry_core::accounts::authentication::authenticate_session;
+use a2a_registry_core::context::Context;
+use a2a_registry_core::error::Result;
+use a2a_registry_core::visibility::caller::Caller;
+use actix_web::dev::Payload;
+use actix_web::http::header::{self, LOCATION};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError};
+use data_encoding::BASE64URL_NOPAD;
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use ring::hmac;
+
+use crate::problems::problem::Problem;
+use crate::requests::auth::{Needed, authenticate_request, bearer, with_network};
+use crate::requests::cookies::{self, NewCookie, Personal};
+use crate::requests::refusals::record_refusal;
+use crate::requests::state::state;
+
+/// The message of which a form token is the HMAC under the secret of a session.
+const FORM: &[u8] = b"a2a-registry form";
+
+/// The visitor of a page, signed in or not.
+#[derive(Debug, Clone, Default)]
+pub struct Visitor {
+    pub caller: Caller,
+    /// Included in the forms of the page; only a session has it.
+    pub form_token: Option<String>,
+}
+
+/// The visitor of a page for accounts with a permission. Anyone else is sent to the sign-in page.
+#[derive(Debug, Clone)]
+pub struct PageOf<P> {
+    visitor: Visitor,
+    pub(crate) context: Arc<Context>,
+    permission: PhantomData<P>,
+}
+
+impl<P> Deref for PageOf<P> {
+    type Target = Visitor;
+
+    fn deref(&self) -> &Visitor {
+        &self.visitor
+    }
+}
+
+#[derive(Debug)]
+pub enum PageRefusal {
+    /// The visitor must sign in first; the path to return to.
+    SignIn(String),
+    Problem(Problem),
+}
+
+/// The form token for the secret of a cookie. The secret cannot be computed from it.
+pub fn form_token(secret: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    BASE64URL_NOPAD.encode(hmac::sign(&key, FORM).as_ref())
+}
+
+pub fn is_form_token(secret: &str, token: &str) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    BASE64URL_NOPAD
+        .decode(token.as_bytes())
+        .is_ok_and(|tag| hmac::verify(&key, FORM, &tag).is_ok())
+}
+
+/// The visitor by the cookie of the request, if its session has not ended.
+pub async fn by_session(request: &HttpRequest) -> Result<Option<Visitor>> {
+    let Some(mut secret) = cookies::cookie(request, cookies::SESSION) else {
+        return Ok(None);
+    };
+    // Any result depends on the cookie.
+    request.extensions_mut().insert(Personal);
+    let context = &state(request)?.context;
+    // A submitted form carries the token of the current secret.
+    let may_rotate = request.method() == Method::GET;
+    let Some(known) = authenticate_session(context, &secret, may_rotate).await? else {
+        return Ok(None);
+    };
+    if let Some(rotated) = known.rotated {
+        if let Some(cookie) = cookies::set(cookies::SESSION, &rotated) {
+            request.extensions_mut().insert(NewCookie(cookie));
+        }
+        secret = rotated;
+    }
+    Ok(Some(Visitor {
+        caller: known.caller,
+        form_token: Some(form_token(&secret)),
+    }))
+}
+
+/// The visitor of a request: by its token if it has one, else by its cookie.
+async fn visitor(request: HttpRequest) -> Result<Visitor, Problem> {
+    let visitor = if request.headers().contains_key(header::AUTHORIZATION) {
+        let token = bearer(&request).inspect_err(|problem| record_refusal(&request, problem))?;
+        let token = token.unwrap_or_default().to_owned();
+        Visitor {
+            caller: authenticate_request(&request, &token).await?,
+            form_token: None,
+        }
+    } else {
+        match by_session(&request).await? {
+            Some(visitor) => visitor,
+            None => Visitor {
+                caller: with_network(&request, Caller::default())?,
+                form_token: None,
+            },
+        }
+    };
+    // For the page of a later error.
+    request.extensions_mut().insert(visitor.clone());
+    Ok(visitor)
+}
+
+impl FromRequest for Visitor {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        visitor(request.clone()).boxed_local()
+    }
+}
+
+impl<P: Needed> FromRequest for PageOf<P> {
+    type Error = PageRefusal;
+    type Future = LocalBoxFuture<'static, Result<Self, PageRefusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        async move {
+            let here = request.uri().path_and_query().map(ToString::to_string);
+            let context = state(&request).map(|state| Arc::clone(&state.context));
+            let context = context.map_err(|error| PageRefusal::Problem(error.into()))?;
+            let visitor = visitor(request).await.map_err(PageRefusal::Problem)?;
+            if visitor.caller.account.is_none() {
+                return Err(PageRefusal::SignIn(here.unwrap_or_default()));
+            }
+            let may = visitor.caller.demand(P::PERMISSION);
+            may.map_err(|error| PageRefusal::Problem(error.into()))?;
+            Ok(Self {
+                visitor,
+                context,
+                permission: PhantomData,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+impl PageRefusal {
+    /// `None` if signing in is all that is needed.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::SignIn(_) => None,
+            Self::Problem(problem) => Some(problem),
+        }
+    }
+}
+
+impl std::fmt::Display for PageRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::SignIn(_) => f.write_str("sign in first"),
+            Self::Problem(problem) => problem.fmt(f),
+        }
+    }
+}
+
+impl ResponseError for PageRefusal {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignIn(_) => StatusCode::SEE_OTHER,
+            Self::Problem(problem) => problem.status_code(),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        match self {
+            Self::SignIn(next) => {
+                let query = serde_html_form::to_string([("next", next)]).unwrap_or_default();
+                HttpResponse::SeeOther()
+                    .insert_header((LOCATION, format!("/sign-in?{query}")))
+                    .finish()
+            }
+            Self::Problem(problem) => problem.error_response(),
+        }
+    }
+}

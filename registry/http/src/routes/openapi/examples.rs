@@ -1,0 +1,74 @@
+//! The examples of the document, from one file: by schema, and by a parameter's name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{Content, OpenApi, RefOr};
+
+use crate::routes::openapi::operations::methods_mut;
+
+/// The tests validate it against the schemas.
+const FILE: &str = include_str!("../../../../../openapi/examples.json");
+
+#[derive(Debug, Default, Deserialize)]
+struct Examples {
+    path: BTreeMap<String, Value>,
+    query: BTreeMap<String, Value>,
+    schemas: BTreeMap<String, Value>,
+}
+
+impl Examples {
+    fn of(&self, parameter: &Parameter) -> Option<&Value> {
+        let named = match parameter.parameter_in {
+            ParameterIn::Path => &self.path,
+            ParameterIn::Query => &self.query,
+            _ => return None,
+        };
+        named.get(&parameter.name)
+    }
+}
+
+pub fn place(document: &mut OpenApi) {
+    let examples: Examples = serde_json::from_str(FILE).unwrap_or_default();
+    for item in document.paths.paths.values_mut() {
+        for operation in methods_mut(item) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && let Some(example) = examples.of(parameter)
+                {
+                    *parameter = ParameterBuilder::from(parameter.clone())
+                        .example(Some(example.clone()))
+                        .build();
+                }
+            }
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                fill(body.content.values_mut(), &examples);
+            }
+            for response in operation.responses.responses.values_mut() {
+                if let RefOr::T(response) = response {
+                    fill(response.content.values_mut(), &examples);
+                }
+            }
+        }
+    }
+}
+
+fn fill<'a>(contents: impl Iterator<Item = &'a mut RefOr<Content>>, examples: &Examples) {
+    for content in contents {
+        if let RefOr::T(content) = content
+            && content.example.is_none()
+            && let Some(RefOr::Ref(reference)) = &content.schema
+        {
+            let name = reference
+                .ref_location
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
+            if let Some(example) = examples.schemas.get(name) {
+                content.example = Some(example.clone());
+            }
+        }
+    }
+}

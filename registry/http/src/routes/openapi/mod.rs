@@ -1,0 +1,235 @@
+//! The `OpenAPI` document, generated from the handlers, and a page to browse it that needs nothing from outside.
+
+pub mod answers;
+pub mod examples;
+pub mod operations;
+pub mod other_addresses;
+
+use std::sync::{Arc, LazyLock};
+
+use a2a_registry_api::ard;
+use a2a_registry_core::config::LimitsConfig;
+use a2a_registry_core::error::AppError;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_actix_web::AppExt;
+
+use crate::answers::answer::{self, Answer};
+use crate::problems::problem::{MemberError, ProblemDocument};
+use crate::requests::path::path_parameter;
+use crate::requests::state::State;
+use crate::routes::api as routes;
+
+/// Swagger UI sets styles from script and has its pictures inlined as `data:` URLs.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(|| build(&LimitsConfig::default()));
+static TEXT: LazyLock<String> = LazyLock::new(|| text(&DOCUMENT));
+
+pub fn document() -> &'static OpenApi {
+    &DOCUMENT
+}
+
+/// The document as pretty-printed text, the same at every call of one build.
+pub fn openapi_document() -> String {
+    TEXT.clone()
+}
+
+/// The document as a registry with these limits serves it.
+pub fn served_document(limits: &LimitsConfig) -> Bytes {
+    if limits.query_chars == LimitsConfig::default().query_chars {
+        Bytes::from_static(TEXT.as_bytes())
+    } else {
+        text(&build(limits)).into()
+    }
+}
+
+fn text(document: &OpenApi) -> String {
+    let text = document.to_pretty_json().unwrap_or_default();
+    format!("{text}\n")
+}
+
+fn build(limits: &LimitsConfig) -> OpenApi {
+    let (_, mut document) = actix_web::App::new()
+        .into_utoipa_app()
+        .configure(routes::api)
+        .split_for_parts();
+    document.info = InfoBuilder::new()
+        .title("a2a-registry")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "A curated registry of A2A agent cards. Lists take `page_size` and `page_token` and return \
+             `next_page_token`. Every error response is a problem document (RFC 9457). `HEAD` is \
+             supported wherever `GET` is, and `OPTIONS` responds with `Allow`.",
+        ))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .build();
+    let components = document.components.get_or_insert_default();
+    components.schemas.insert(
+        ProblemDocument::name().into_owned(),
+        ProblemDocument::schema(),
+    );
+    components
+        .schemas
+        .insert(MemberError::name().into_owned(), MemberError::schema());
+    // Descriptions of errors refer to it, which does not include it.
+    components
+        .schemas
+        .insert(ard::Error::name().into_owned(), ard::Error::schema());
+    components.security_schemes.insert(
+        "token".into(),
+        SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()).into(),
+    );
+    other_addresses::add(&mut document);
+    tag_by_resource(&mut document);
+    describe_path_parts(&mut document);
+    demand_tokens(&mut document);
+    answers::complete(&mut document);
+    examples::place(&mut document);
+    state_limits(&mut document, limits);
+    document
+}
+
+/// Groups each operation by the resource in its path, unless its handler states another group.
+fn tag_by_resource(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let below = path.strip_prefix("/v1").unwrap_or(path);
+        let resource = below.split(['/', ':']).nth(1).unwrap_or_default();
+        for operation in operations::methods_mut(item) {
+            let tags = operation.tags.take();
+            operation.tags = tags.or_else(|| Some(vec![resource.to_owned()]));
+        }
+    }
+}
+
+/// Adds the path parameters to their operations.
+fn describe_path_parts(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let names = path.split('{').skip(1);
+        let names = names.filter_map(|rest| rest.split('}').next());
+        let parts: Vec<_> = names.filter_map(path_parameter).map(RefOr::T).collect();
+        for operation in operations::methods_mut(item) {
+            let others = operation.parameters.take().unwrap_or_default();
+            let all: Vec<_> = parts.iter().cloned().chain(others).collect();
+            operation.parameters = (!all.is_empty()).then_some(all);
+        }
+    }
+}
+
+/// States that an operation needs a token, unless its handler states who may call it: `security()` is for one that
+/// reads none at all.
+fn demand_tokens(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            operation.security = match operation.security.take() {
+                None => Some(vec![SecurityRequirement::new("token", [""; 0])]),
+                stated => stated.filter(|stated| !stated.is_empty()),
+            };
+        }
+    }
+}
+
+/// Writes the configured limits into the document.
+fn state_limits(document: &mut OpenApi, limits: &LimitsConfig) {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations::methods_mut(item) {
+            for parameter in operation.parameters.iter_mut().flatten() {
+                if let RefOr::T(parameter) = parameter
+                    && parameter.name == "q"
+                    && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+                {
+                    schema.max_length = Some(limits.query_chars);
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn openapi_json(state: web::Data<State>) -> HttpResponse {
+    answer::bytes(
+        actix_web::http::StatusCode::OK,
+        served_document(&state.context.config().limits),
+    )
+}
+
+/// The browsable page is a folder, so its address must end with a slash.
+pub(crate) async fn docs_folder() -> HttpResponse {
+    HttpResponse::PermanentRedirect()
+        .insert_header((header::LOCATION, "docs/"))
+        .finish()
+}
+
+/// The line above the browsable page that leads back to the registry, in the colors of the browser's theme.
+const WAY_BACK: &str = "<nav aria-label=\"A2A registry\" style=\"padding:.8rem 1.25rem;\
+    font:600 1rem system-ui,sans-serif;color-scheme:light dark;background:Canvas;\
+    border-bottom:1px solid GrayText\"><a href=\"/\" style=\"color:LinkText\">A2A registry</a></nav>";
+
+/// What the page lacks: without the first, a phone lays it out for a desktop, too small to read. The operation ids
+/// leave the paths no room there, and the code boxes hide parts of the lines above and below.
+const LAYOUT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n    \
+    <style>@media (max-width: 40rem) \
+    { .swagger-ui .opblock .opblock-summary-operation-id { display: none } } \
+    .swagger-ui .info code { padding: 0 .3em }</style>";
+
+/// A file of the browsable page; the page itself is fitted to phones, and links back.
+fn with_way_back(file: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&file)
+        .ok()
+        .and_then(|text| text.split_once("<body>"))
+    {
+        Some((head, rest)) if head.contains("swagger-ui.css") => {
+            let head = head.replacen("</head>", &format!("{LAYOUT}\n</head>"), 1);
+            format!("{head}<body>\n{WAY_BACK}{rest}").into_bytes()
+        }
+        _ => file,
+    }
+}
+
+pub(crate) async fn docs(request: HttpRequest) -> Answer {
+    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> = LazyLock::new(|| {
+        let config = utoipa_swagger_ui::Config::from("../openapi.json");
+        Arc::new(
+            config
+                .validator_url("none")
+                .deep_linking(true)
+                // Collapsed, since it is as long as the operations.
+                .default_models_expand_depth(0)
+                .display_operation_id(true),
+        )
+    });
+    let file = utoipa_swagger_ui::serve(request.match_info().query("file"), Arc::clone(&CONFIG));
+    let file = file.map_err(|error| AppError::internal(error.to_string()))?;
+    let file = file.ok_or_else(AppError::no_address)?;
+    let bytes = with_way_back(file.bytes.into_owned());
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, file.content_type))
+        .insert_header((header::CONTENT_SECURITY_POLICY, DOCS_POLICY))
+        .insert_header((
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("max-age=3600"),
+        ))
+        .body(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browsable_page_fits_a_phone_and_leads_back() {
+        let page = "<head><link href=\"swagger-ui.css\"></head><body><p></p></body>";
+        let page = String::from_utf8(with_way_back(page.into())).unwrap_or_default();
+        assert!(page.contains("width=device-width, initial-scale=1\">"));
+        assert!(page.contains("<a href=\"/\""), "{page}");
+        let other = b"<head></head><body></body>".to_vec();
+        assert_eq!(with_way_back(other.clone()), other);
+    }
+}

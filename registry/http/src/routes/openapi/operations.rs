@@ -1,0 +1,60 @@
+//! The operations of the API as a list: for `Allow`, for metrics, and for the authorization test.
+
+use std::sync::LazyLock;
+
+use utoipa::openapi::path::{Operation as Documented, PathItem};
+
+use crate::routes::openapi;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// `operationId`, which is also the name of its handler.
+    pub id: String,
+    /// The method, such as `GET` or `POST`.
+    pub method: String,
+    pub path: String,
+}
+
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    let document = openapi::document();
+    let paths = document.paths.paths.iter();
+    paths
+        .flat_map(|(path, item)| {
+            methods(item).map(move |(method, operation)| Operation {
+                id: operation.operation_id.clone().unwrap_or_default(),
+                method: method.to_owned(),
+                path: path.clone(),
+            })
+        })
+        .collect()
+});
+
+pub fn all() -> &'static [Operation] {
+    &OPERATIONS
+}
+
+/// The operations of one path, mutable.
+pub fn methods_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Documented> {
+    [
+        &mut item.get,
+        &mut item.post,
+        &mut item.put,
+        &mut item.patch,
+        &mut item.delete,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The operations of one path, each with its method.
+pub fn methods(item: &PathItem) -> impl Iterator<Item = (&'static str, &Documented)> {
+    [
+        ("GET", &item.get),
+        ("POST", &item.post),
+        ("PUT", &item.put),
+        ("PATCH", &item.patch),
+        ("DELETE", &item.delete),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| operation.as_ref().map(|operation| (method, operation)))
+}

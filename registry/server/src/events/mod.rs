@@ -1,5 +1,0 @@
-//! Events: the list and the stream.
-
-pub mod list;
-pub mod listen;
-pub mod routes;

@@ -1,7 +1,0 @@
-//! Health: readiness, metrics, housekeeping and upkeep.
-
-pub mod damaged_cards;
-pub mod housekeeping;
-pub mod readiness;
-pub mod routes;
-pub mod upkeep;
